@@ -124,10 +124,10 @@ def compare(
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("files", total=len(peers) + len(rows))
 
-        def tell(said: str) -> None:
-            progress.update(task, description=said)
+        def tell(message: str) -> None:
+            progress.update(task, description=message)
             if not console.is_terminal:
-                console.print(said)
+                console.print(message)
 
         troubles = race.prepare(peers, folder, workload, tell)
         ready = [peer for peer in peers if peer.name not in troubles]

@@ -177,12 +177,12 @@ def pandas(index: bool) -> Peer:
 # -- the comparison --
 
 
-def measure(peer: Peer, path: Path, frames: list[Any], anew: bool) -> Took:
+def measure(peer: Peer, path: Path, frames: list[Any], reopened: bool) -> Took:
     """Time all appends to a new file; reading them back is not timed."""
     path.unlink(missing_ok=True)
     took = Took()
     with timed(took):
-        if anew:
+        if reopened:
             for frame in frames:
                 peer.append_anew(path, frame)
         else:
@@ -194,7 +194,7 @@ def measure(peer: Peer, path: Path, frames: list[Any], anew: bool) -> Took:
     return took
 
 
-def compare(folder: Path, n_appends: int, times: int, anew: bool) -> bool:
+def compare(folder: Path, n_appends: int, times: int, reopened: bool) -> bool:
     """Run all peers in alternating order and print the comparison; whether colonnade takes the least CPU time.
 
     Files that are opened again for each append have no limit: on opening, colonnade checks for a crashed writer and
@@ -202,12 +202,12 @@ def compare(folder: Path, n_appends: int, times: int, anew: bool) -> bool:
     """
     peers = [colonnade(), pytables(), pandas(index=False), pandas(index=True)]
     frames = make_frames(n_appends)
-    actions = {peer.name: partial(measure, peer, folder / "appends.h5", frames, anew) for peer in peers}
+    actions = {peer.name: partial(measure, peer, folder / "appends.h5", frames, reopened) for peer in peers}
     runs = run_in_turns(actions, times)
-    how = "the file opened again for each" if anew else "one open file"
+    how = "the file opened again for each" if reopened else "one open file"
     title = f"{n_appends} appends of {ROWS:,} rows, {how} (ratios: colonnade is 1)"
     print_table(title, runs, {peer.name: "colonnade" for peer in peers[1:]})
-    if anew:
+    if reopened:
         return True
     ratios = {peer.name: runs["colonnade"].best_cpu / runs[peer.name].best_cpu for peer in peers[1:]}
     verdicts = [
@@ -288,7 +288,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--rows", type=int, default=50_000_000, help="rows of the long table, 16 bytes each; 0: none")
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
-        met = [compare(Path(folder), asked.appends, asked.times, anew) for anew in (False, True)]
+        met = [compare(Path(folder), asked.appends, asked.times, reopened) for reopened in (False, True)]
         if asked.rows:
             met.append(compare_lengths(Path(folder), asked.rows))
     return 0 if all(met) else 1

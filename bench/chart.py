@@ -64,7 +64,7 @@ class Bar:
 
     name: str
     value: float
-    said: str
+    label: str
     ours: bool
 
 
@@ -74,10 +74,10 @@ def svg(found: Comparison) -> str:
     panels = [(line, bars) for line, bars in panels if bars]
     parts, y = [], TOP
     for start in range(0, len(panels), ACROSS):
-        beside = panels[start : start + ACROSS]
-        for number_across, (line, bars) in enumerate(beside):
+        row_of_panels = panels[start : start + ACROSS]
+        for number_across, (line, bars) in enumerate(row_of_panels):
             parts.append(_panel(line, bars, MARGIN + number_across * (PANEL_WIDTH + GAP), y))
-        y += HEAD + STEP * max(len(bars) for _, bars in beside) + GAP
+        y += HEAD + STEP * max(len(bars) for _, bars in row_of_panels) + GAP
     width = 2 * MARGIN + ACROSS * PANEL_WIDTH + (ACROSS - 1) * GAP
     return _document(found, width, max(y, TOP) + MARGIN - GAP, parts)
 
@@ -87,8 +87,8 @@ def _bars(found: Comparison, line: Line) -> list[Bar]:
     for family in found.families:
         cell = found.best_of(line, family)
         if cell.cpu is not None:
-            beside = f" (+{number(cell.sizes.indexes / 1e6)})" if cell.sizes and cell.sizes.indexes else ""
-            bars.append(Bar(family, cell.cpu, number(cell.cpu) + beside, family == "colonnade"))
+            index_size = f" (+{number(cell.sizes.indexes / 1e6)})" if cell.sizes and cell.sizes.indexes else ""
+            bars.append(Bar(family, cell.cpu, number(cell.cpu) + index_size, family == "colonnade"))
     return sorted(bars, key=lambda bar: bar.value)
 
 
@@ -124,7 +124,7 @@ def _bar(bar: Bar, x: int, y: int, room: int, longest: float) -> list[str]:
     return [
         f'<text class="name{ours}" x="{x - 8}" y="{text_y}">{escape(bar.name)}</text>',
         drawn,
-        f'<text class="number{ours}" x="{x + length + 6:.1f}" y="{text_y}">{escape(bar.said)}</text>',
+        f'<text class="number{ours}" x="{x + length + 6:.1f}" y="{text_y}">{escape(bar.label)}</text>',
     ]
 
 

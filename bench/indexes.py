@@ -120,8 +120,8 @@ def main(arguments: list[str]) -> int:
         values = columns["id"][np.random.default_rng(2).integers(0, asked.rows, LOOKUPS)].tolist()
         for kinds, most in LIMITS.items():
             counts = count_chunks(ours, kinds, values)
-            said = f"{' and '.join(kinds)}: a look-up reads {np.median(counts):.0f} chunks, {max(counts)} at most"
-            met.append(print_verdict(f"{said}; limit {most} in the typical case", float(np.median(counts)) <= most))
+            summary = f"{' and '.join(kinds)}: a look-up reads {np.median(counts):.0f} chunks, {max(counts)} at most"
+            met.append(print_verdict(f"{summary}; limit {most} in the typical case", float(np.median(counts)) <= most))
     return 0 if all(met) else 1
 
 

@@ -124,9 +124,9 @@ def totals(n: int) -> Iterator[Case]:
 
 def strings(n: int) -> Iterator[Case]:
     lengths = RNG.integers(5, 21, n)
-    texts = [b"x" * length for length in lengths.tolist()]
-    fixed = np.array(texts, "S20")
-    offsets, data = np.concatenate(([0], np.cumsum(lengths))).astype("i4"), np.frombuffer(b"".join(texts), "u1")
+    strings = [b"x" * length for length in lengths.tolist()]
+    fixed = np.array(strings, "S20")
+    offsets, data = np.concatenate(([0], np.cumsum(lengths))).astype("i4"), np.frombuffer(b"".join(strings), "u1")
     for padding in (0, 1):
         made = (fixed, 20, padding, 2, None, empty(n + 1, "i4"), empty(20 * n))
         yield Case(f"fixed_to_arrow 20, padding {padding}, UTF-8", "fixed_to_arrow", made, n_rows=n)
@@ -138,13 +138,13 @@ def strings(n: int) -> Iterator[Case]:
     slots, first = empty(1 << (2 * n).bit_length(), "u8"), np.zeros(1, "i4")
     arguments = (first, empty(0), offsets, data, None, slots, empty(n, "i4"), empty(n, "i8"))
     yield Case("code_strings", "code_strings", arguments, n_rows=n, begun=slots)
-    yield from heap(min(n, 60_000), texts)
+    yield from heap(min(n, 60_000), strings)
 
 
-def heap(n: int, texts: list[bytes]) -> Iterator[Case]:
+def heap(n: int, strings: list[bytes]) -> Iterator[Case]:
     """Collections of 4096 bytes, as HDF5 makes them for short strings."""
     parts, references, index = [b"GCOL\1\0\0\0" + (4096).to_bytes(8, "little")], [], 0
-    for text in texts[:n]:
+    for text in strings[:n]:
         part = b"\1\0\0\0\0\0" + len(text).to_bytes(8, "little") + text.ljust(-(-len(text) // 8) * 8, b"\0")
         if len(parts[-1]) + len(part) + 2 > 4096:
             parts[-1] = parts[-1].ljust(4096, b"\0")

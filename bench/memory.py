@@ -105,8 +105,8 @@ def in_child(work: Callable[[str, int, Any], None], path: Path, n_bytes: int) ->
     child.join()
     if child.exitcode != 0:
         raise SystemExit(1)
-    said: dict[str, Any] = answers.get()
-    return said
+    answer: dict[str, Any] = answers.get()
+    return answer
 
 
 def report(work: str, result: dict[str, Any], gigabytes: float, path: Path, limit: int) -> bool:

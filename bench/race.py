@@ -21,7 +21,7 @@ SLOW = 3.0  # seconds; work that takes longer is run only twice
 NO_SECOND_WARM_UP = 0.1  # seconds
 SHORT = 0.02  # seconds; work that takes less is called several times in one run
 MOST_CALLS = 50
-Told = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Line:
         return one / other if one is not None and other else None
 
 
-def prepare(peers: Sequence[Peer], folder: Path, workload: Workload, tell: Told) -> dict[str, str]:
+def prepare(peers: Sequence[Peer], folder: Path, workload: Workload, tell: Report) -> dict[str, str]:
     """Make or find the files of all peers; the errors, by peer."""
     problems = {}
     for peer in peers:

@@ -47,7 +47,7 @@ class Comparison:
     @property
     def problems(self) -> list[str]:
         """Wrong answers and failures; a comparison with any of them must not be trusted."""
-        found = [f"{name}: {said}" for name, said in self.troubles.items()]
+        found = [f"{name}: {shown}" for name, shown in self.troubles.items()]
         for line in self.lines:
             found += [f"{line.heading}, {name}: {cell.problem}" for name, cell in line.cells.items() if cell.problem]
         return found
@@ -99,9 +99,9 @@ def _cells(found: Comparison, line: Line) -> list[str]:
     cells = [line.heading]
     for family in found.families:
         cell = found.best_of(line, family)
-        said = _cell_text(cell)
+        shown = _cell_text(cell)
         is_best = best is not None and cell is line.cells[best]
-        cells.append(f"[bold]{said}[/bold]" if is_best else said)
+        cells.append(f"[bold]{shown}[/bold]" if is_best else shown)
     return [*cells, _ratio_text(line.ratio()), _ratio_text(line.ratio(by_wall=True)), best or ""]
 
 

@@ -47,11 +47,11 @@ class Contender:
     """Two commands for the same query: one shows the rows to a reader, one prints all of them as CSV."""
 
     shows: list[str]
-    tells: list[str]
+    counts: list[str]
 
 
-def in_python(before: str, shows: str, tells: str) -> Contender:
-    return Contender([sys.executable, "-c", before + shows], [sys.executable, "-c", before + tells])
+def in_python(before: str, shows: str, counts: str) -> Contender:
+    return Contender([sys.executable, "-c", before + shows], [sys.executable, "-c", before + counts])
 
 
 def contenders() -> dict[str, Contender]:
@@ -84,7 +84,7 @@ def write(folder: Path, rows: int) -> Rows:
     return list(zip(ts[asked].tolist(), energy[asked].tolist(), strict=True))
 
 
-def told_rows(command: list[str], folder: Path) -> Rows:
+def counted_rows(command: list[str], folder: Path) -> Rows:
     run = subprocess.run(command, cwd=folder, env=_environment(folder), capture_output=True, text=True, check=True)
     _head, *lines = [line for line in csv.reader(run.stdout.splitlines()) if line]
     return [(int(ts), float(energy)) for ts, energy in lines]
@@ -129,7 +129,7 @@ def main(arguments: list[str]) -> int:
         expected = write(folder, asked.rows)
         chosen = contenders()
         for title, one in chosen.items():
-            if told_rows(one.tells, folder) != expected:
+            if counted_rows(one.counts, folder) != expected:
                 raise SystemExit(f"{title} gives other rows")
         actions = {title: partial(run_once, one.shows, folder) for title, one in chosen.items()}
         runs = run_in_turns(actions, asked.times)

@@ -187,10 +187,10 @@ def main(arguments: list[str]) -> int:
         )
         narrow, wide = (runs[Colonnade.name, width][work].best_cpu for width in widths)
         if work in ("write", "append one row"):
-            said, right = f"{wide / narrow:.2f} times for {TIMES_WIDER} times the columns", wide <= GROWTH * narrow
+            summary, right = f"{wide / narrow:.2f} times for {TIMES_WIDER} times the columns", wide <= GROWTH * narrow
         else:
-            said, right = f"{wide * 1000:.0f} ms at {widths[1]:,} columns", wide < FEW_MILLISECONDS
-        met.append(print_verdict(f"{work}: {said}", right))
+            summary, right = f"{wide * 1000:.0f} ms at {widths[1]:,} columns", wide < FEW_MILLISECONDS
+        met.append(print_verdict(f"{work}: {summary}", right))
     return 0 if all(met) else 1
 
 

@@ -46,7 +46,7 @@ MOST_WORDS = {
 
 
 def words() -> dict[str, int]:
-    """How often each room says `Any`, imports included; comments and strings do not count."""
+    """How often each room has the word `Any`, imports included; comments and strings do not count."""
     counts: Counter[str] = Counter()
     for path in source_files():
         with path.open("rb") as file:

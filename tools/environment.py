@@ -28,9 +28,9 @@ def make_environment(python: str, folder: Path) -> Path:
         if _has_pip(inside):
             return inside
     shutil.rmtree(folder, ignore_errors=True)
-    said = (tried.stderr or tried.stdout).strip()
+    output = (tried.stderr or tried.stdout).strip()
     raise SystemExit(
-        f"cannot make an environment with {python}: {said}\n"
+        f"cannot make an environment with {python}: {output}\n"
         "Install its venv and pip (Debian and Ubuntu: apt-get install python3-venv), or give another PYTHON."
     )
 

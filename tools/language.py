@@ -26,7 +26,7 @@ READ = (
 )
 PATTERNS = {
     "behind": r"\bbehind\b",
-    "is no": r"\b(is|are) no\b(?! (longer|more)\b)",
+    "is no": r"(?<!there )\b(is|are) no\b(?! (longer|more)\b)",
     "texts": r"\btexts\b",
     "anew": r"\banew\b|\bonce more\b",
     "told": r"\b(told|said|says|tells)\b",

@@ -137,8 +137,8 @@ def made_once(folder: Path, name: str, marks: Sequence[str | Path], make: Callab
     marks: what the files depend on: versions as text, source files by their content.
     """
     place = folder / f"{name}-{_digest([Path(bench.workload.__file__), Path(__file__), *marks])}"
-    said = place / "made.json"
-    if not said.exists():
+    facts_file = place / "made.json"
+    if not facts_file.exists():
         note(f"making files: {name}")
         for stale in folder.glob(f"{name}-{'[0-9a-f]' * 2 * DIGEST_BYTES}"):
             shutil.rmtree(stale)
@@ -148,9 +148,9 @@ def made_once(folder: Path, name: str, marks: Sequence[str | Path], make: Callab
         started = time.perf_counter()
         sizes = make(aside)
         facts = {"sizes": asdict(sizes), "seconds": round(time.perf_counter() - started, 2)}
-        (aside / said.name).write_text(json.dumps(facts))
+        (aside / facts_file.name).write_text(json.dumps(facts))
         aside.rename(place)
-    facts = json.loads(said.read_text())
+    facts = json.loads(facts_file.read_text())
     return Made(place, Sizes(**facts["sizes"]), facts["seconds"])
 
 

@@ -30,15 +30,15 @@ class Words:
     def __init__(self) -> None:
         self.known: dict[str, int] = {}
 
-    def codes(self, texts: pa.Array | pa.ChunkedArray) -> Column:
-        whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+    def codes(self, strings: pa.Array | pa.ChunkedArray) -> Column:
+        whole = strings.combine_chunks() if isinstance(strings, pa.ChunkedArray) else strings
         encoded = whole.dictionary_encode()
         known = self.known
         numbers = [known.setdefault(word, len(known)) for word in encoded.dictionary.to_pylist()]
         return np.asarray(np.array(numbers, "i4")[encoded.indices.to_numpy()])
 
     def since(self, count: int) -> list[str]:
-        """The words after the first so many."""
+        """The words after the first `count`."""
         return list(islice(self.known, count, None))
 
 
@@ -78,15 +78,15 @@ class H5pyByHand(Peer):
                 file.create_dataset(
                     name, (0,), STORED[name], maxshape=(None,), chunks=(CHUNK_ROWS,), **self.filters.get(name, {})
                 )
-            texts = file.create_dataset("words", (0,), "S20", maxshape=(None,), chunks=(CHUNK_ROWS,))
+            strings = file.create_dataset("words", (0,), "S20", maxshape=(None,), chunks=(CHUNK_ROWS,))
             for batch in batches:
                 for name in SCHEMA.names:
                     file[name].resize((stored + batch.num_rows,))
                     file[name][stored:] = self.elements(batch, name, words)
                 stored += batch.num_rows
-                fresh = words.since(len(texts))
-                texts.resize((len(words.known),))
-                texts[len(texts) - len(fresh) :] = np.array(fresh, "S20")
+                fresh = words.since(len(strings))
+                strings.resize((len(words.known),))
+                strings[len(strings) - len(fresh) :] = np.array(fresh, "S20")
                 if flush:
                     file.flush()
 
@@ -132,9 +132,9 @@ class H5pyByHand(Peer):
         if not len(numbers):
             return {name: self.file[name][:0] for name in columns}
         first, last = int(numbers[0]), int(numbers[-1]) + 1
-        return {name: self.texts(name, self.file[name][first:last][numbers - first]) for name in columns}
+        return {name: self.strings(name, self.file[name][first:last][numbers - first]) for name in columns}
 
-    def texts(self, name: str, values: Column) -> Column | pa.Array:
+    def strings(self, name: str, values: Column) -> Column | pa.Array:
         return self.words().take(pa.array(values)) if name == "name" else values
 
     def mean_by(self, column: str, by: str) -> Answer:

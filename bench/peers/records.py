@@ -19,9 +19,9 @@ def label_codes(labels: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:
     return np.asarray(pc.index_in(labels, CODES)).astype("u1")
 
 
-def padded(texts: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:
+def padded(strings: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:
     """Text as fixed-width bytes: each byte is put at its place at once, without a Python object a row."""
-    whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+    whole = strings.combine_chunks() if isinstance(strings, pa.ChunkedArray) else strings
     _, offset_bytes, data = whole.buffers()
     offsets = np.frombuffer(offset_bytes, "i4")[whole.offset : whole.offset + len(whole) + 1]
     lengths = np.diff(offsets)

@@ -29,7 +29,7 @@ class Vortex(Peer):
         import vortex.expr
 
         self.vx, self.expr = vortex, vortex.expr
-        vortex.set_worker_threads(self.threads - 1)  # beside the thread that asks
+        vortex.set_worker_threads(self.threads - 1)  # in addition to the thread that asks
 
         def make(place: Path) -> Sizes:
             vortex.io.write(workload.reader(), str(place / "events.vortex"))

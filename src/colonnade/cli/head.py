@@ -59,7 +59,7 @@ def head_facts(file: File, table: Table, rows: range, found: Iterable[ReadColumn
 def show_head(table: Table, n_columns: int, rows: range, found: Iterable[ReadColumn]) -> int:
     """Print the columns that fit side by side; returns the exit code."""
     n_shown, unreadable = show_side_by_side(rows, found)
-    said = f"{len(rows):,} of {rows_text(table.n_rows)}"
-    say(f"{said}, {columns_shown(n_shown, n_columns, len(unreadable))}")
+    rows_shown = f"{len(rows):,} of {rows_text(table.n_rows)}"
+    say(f"{rows_shown}, {columns_shown(n_shown, n_columns, len(unreadable))}")
     show_unreadable(unreadable)
     return FINDINGS if unreadable else FINE

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 def build_indexes(file: str, given: Sequence[str], error_rate: float, max_values: int, as_json: bool) -> int:
     with open(file, "r+") as opened:
-        table, texts = _table_and_columns(opened, given)
-        wanted = _wanted(table, texts)
+        table, arguments = _table_and_columns(opened, given)
+        wanted = _wanted(table, arguments)
         with counting_rows("building") as progress:
             table.build_index(wanted, error_rate=error_rate, max_values=max_values, progress=progress)
         built = [one for one in table.indexes if one.kind in wanted.get(one.column, [])]
@@ -50,10 +50,10 @@ def _is_no_column(file: File, text: str) -> bool:
     return len(tables) != 1 or text not in file[tables[0]]
 
 
-def _wanted(table: Table, texts: Sequence[str]) -> dict[str, list[str]]:
+def _wanted(table: Table, arguments: Sequence[str]) -> dict[str, list[str]]:
     """The kinds requested for each column."""
     wanted: dict[str, list[str]] = {}
-    for text in texts:
+    for text in arguments:
         name, kinds = _column_and_kinds(table, text)
         if not kinds:
             raise UsageError(f"{text!r} does not name a kind of index: write {name}=KIND, of {', '.join(KINDS)}")
@@ -75,8 +75,8 @@ def _column_and_kinds(table: Table, text: str) -> tuple[str, list[str]]:
 
 def drop_indexes(file: str, given: Sequence[str], as_json: bool) -> int:
     with open(file, "r+") as opened:
-        table, texts = _table_and_columns(opened, given)
-        asked = [_column_and_kinds(table, text) for text in texts]
+        table, arguments = _table_and_columns(opened, given)
+        asked = [_column_and_kinds(table, text) for text in arguments]
         wanted: list[tuple[str, str | None]] = [(name, kind) for name, kinds in asked for kind in kinds]
         wanted += [(name, None) for name, kinds in asked if not kinds]
         before = table.indexes

@@ -130,8 +130,8 @@ def _table_lines(table: Facts) -> Iterator[tuple[str, str]]:
         yield "elsewhere", f"{other['name']} in {other['place'] or 'no known place'}"
     ratio = f", {raw / stored:.1f} to 1" if 0 < stored < raw else ""
     heap = any(column["variable_length"] for column in table["columns"])
-    beside = "; variable-length values are stored separately and not counted" if heap else ""
-    yield "size", f"{size_text(stored)} stored, {size_text(raw)} raw{ratio}{beside}"
+    remark = "; variable-length values are stored separately and not counted" if heap else ""
+    yield "size", f"{size_text(stored)} stored, {size_text(raw)} raw{ratio}{remark}"
 
 
 def _show_stored_columns(console: Console, columns: list[Facts]) -> None:

@@ -51,8 +51,8 @@ def append_rows(file: str, source: InputSource, table: str | None, create: bool,
     if as_json:
         print_json(facts)
     else:
-        said = f"{plural(added, 'row')} added to {facts['table']} of {file}, which has {facts['rows']:,} now"
-        open_console().print(cell(said), soft_wrap=True)
+        message = f"{plural(added, 'row')} added to {facts['table']} of {file}, which has {facts['rows']:,} now"
+        open_console().print(cell(message), soft_wrap=True)
     return FINE
 
 

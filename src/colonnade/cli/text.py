@@ -48,9 +48,9 @@ def _escape_unknown(stream: Any) -> None:
 def terminal_width() -> int:
     """The width of the terminal, found as rich does: COLUMNS if set, otherwise that of a stream that is a terminal,
     otherwise 80."""
-    said = os.environ.get("COLUMNS", "")
-    if said.isdigit():
-        return int(said)
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdigit():
+        return int(columns)
     for stream in (sys.__stdin__, sys.__stdout__, sys.__stderr__):
         try:
             width = os.get_terminal_size(stream.fileno()).columns if stream is not None else 0
@@ -125,9 +125,9 @@ def new_grid(*heads: str, right: tuple[str, ...] = ()) -> Grid:
 
 def show_file(console: Console, facts: Facts, tables: int, others: int | None = None) -> None:
     """Print the line about the file itself."""
-    beside = "" if others is None else f", {plural(others, 'other object')}"
+    other_objects = "" if others is None else f", {plural(others, 'other object')}"
     line = cell(facts["name"], "bold")
-    line.append(f"  {size_text(facts['bytes'])}, {plural(tables, 'table')}{beside}")
+    line.append(f"  {size_text(facts['bytes'])}, {plural(tables, 'table')}{other_objects}")
     console.print(line, soft_wrap=True)
 
 

@@ -91,10 +91,10 @@ def _plain_dates(array: pa.Array) -> list[Any]:
     stored = np.frombuffer(array.buffers()[1], "i4" if unit == "D" else "i8", array.offset + len(array))
     counts = np.where(_is_there(array), stored[array.offset :], 0)
     moments = counts.astype("i8").view(f"M8[{unit}]")
-    texts = np.datetime_as_string(moments.astype("M8[D]") if pa.types.is_date(kind) else moments)
+    strings = np.datetime_as_string(moments.astype("M8[D]") if pa.types.is_date(kind) else moments)
     zone = "Z" if pa.types.is_timestamp(kind) and kind.tz is not None else ""
     there = _is_there(array).tolist()
-    return [f"{text}{zone}" if ok else None for text, ok in zip(texts.tolist(), there, strict=True)]
+    return [f"{text}{zone}" if ok else None for text, ok in zip(strings.tolist(), there, strict=True)]
 
 
 def _plain_short_floats(array: pa.Array) -> list[Any]:

@@ -185,8 +185,8 @@ def show_first(question: Question) -> int:
         return FINDINGS
     columns = read_columns(table, found, names, question.strict)
     n_shown, unreadable = show_side_by_side(found.row_numbers().tolist(), columns)
-    said = _found_text(len(found), total, table.n_rows)
-    say(f"{said}, {columns_shown(n_shown, len(names), len(unreadable))}")
+    shown_rows = _found_text(len(found), total, table.n_rows)
+    say(f"{shown_rows}, {columns_shown(n_shown, len(names), len(unreadable))}")
     show_unreadable(unreadable)
     return FINDINGS if unreadable else FINE
 
@@ -304,9 +304,9 @@ def _feed(writer: Any, sink: pa.NativeFile, batches: Batches) -> None:
 def _write_csv(sink: pa.NativeFile, schema: pa.Schema, batches: Batches, delimiter: str = ",") -> None:
     from pyarrow import csv
 
-    texts = pa.schema([pa.field(field.name, _csv_type(field.type, len(schema))) for field in schema])
-    writer = csv.CSVWriter(sink, texts, write_options=csv.WriteOptions(delimiter=delimiter))
-    _feed(writer, sink, (_csv_batch(batch, texts) for batch in batches))
+    csv_schema = pa.schema([pa.field(field.name, _csv_type(field.type, len(schema))) for field in schema])
+    writer = csv.CSVWriter(sink, csv_schema, write_options=csv.WriteOptions(delimiter=delimiter))
+    _feed(writer, sink, (_csv_batch(batch, csv_schema) for batch in batches))
 
 
 def _csv_type(kind: pa.DataType, n_columns: int) -> pa.DataType:
@@ -322,11 +322,11 @@ def _csv_type(kind: pa.DataType, n_columns: int) -> pa.DataType:
     return kind if n_columns > 1 and any(check(kind) for check in numbers) else pa.string()
 
 
-def _csv_batch(batch: pa.RecordBatch, texts: pa.Schema) -> pa.RecordBatch:
-    arrays = [_csv_array(array, field.type) for array, field in zip(batch.columns, texts, strict=True)]
+def _csv_batch(batch: pa.RecordBatch, csv_schema: pa.Schema) -> pa.RecordBatch:
+    arrays = [_csv_array(array, field.type) for array, field in zip(batch.columns, csv_schema, strict=True)]
     if len(arrays) == 1:  # readers would skip an empty line; a string is quoted
         arrays = [arrays[0].fill_null("")]
-    return pa.RecordBatch.from_arrays(arrays, schema=texts)
+    return pa.RecordBatch.from_arrays(arrays, schema=csv_schema)
 
 
 def _csv_array(array: pa.Array, wanted: pa.DataType) -> pa.Array:

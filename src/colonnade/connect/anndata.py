@@ -64,18 +64,18 @@ def to_anndata(
     """
     _anndata()
     if isinstance(target, File):
-        return _made(target, element, obs, var)
+        return _read(target, element, obs, var)
     with open_file(target) as file:
-        return _made(file, element, obs, var)
+        return _read(file, element, obs, var)
 
 
-def _made(file: File, element: str, obs: WantedMembers, var: WantedMembers) -> anndata.AnnData:
+def _read(file: File, element: str, obs: WantedMembers, var: WantedMembers) -> anndata.AnnData:
     path = "/" + element.strip("/")
     group = file.h5 if path == "/" else file.h5.get(path)
     if group is None or kind_of(group) != "group" or not {"obs", "var"} <= set(member_names(group)):
-        raise FormatError(f"{file.name}: {path} is no AnnData object: it has no obs and var", path=path)
+        raise FormatError(f"{file.name}: {path} is not an AnnData object: it has no obs and var", path=path)
     if kind_of(find_member(group, "obs")) == "dataset":
-        return _made_from_old(group, obs, var)
+        return _read_old(group, obs, var)
     axes = [_Axis(_frame(file, group, name), wanted) for name, wanted in (("obs", obs), ("var", var))]
     return _Cut(group, axes[0].rows, axes[1].rows).anndata()
 
@@ -184,7 +184,7 @@ def _objects(value: Any) -> Any:
 # -- files of before 0.7 --
 
 
-def _made_from_old(group: Any, obs: WantedMembers, var: WantedMembers) -> anndata.AnnData:
+def _read_old(group: Any, obs: WantedMembers, var: WantedMembers) -> anndata.AnnData:
     lazy, frames = read_element(group), read_element(group, pandas=True)
     rows = [_old_rows(lazy[name], wanted) for name, wanted in (("obs", obs), ("var", var))]
     parts: dict[str, Any] = {name: frames[name].iloc[rows[axis]] for axis, name in enumerate(("obs", "var"))}

@@ -103,10 +103,10 @@ def _into_directory(
             "by itself, with colonnade.write(..., directory=True)"
         )
     table = source[paths[0]]
-    beside = list(_paths_beside(source, table.path))
-    if beside:
+    others = list(_other_paths(source, table.path))
+    if others:
         raise UsageError(
-            f"a directory holds one table, {', '.join(beside[:5])} of {source.name} would be lost: convert the file, "
+            f"a directory holds one table, {', '.join(others[:5])} of {source.name} would be lost: convert the file, "
             "or write the table by itself"
         )
     draft = draft_table(table, layout, **options)
@@ -121,7 +121,7 @@ def _into_directory(
     return Converted(layout, [table.path], indexes=indexes.built, notes=notes)
 
 
-def _paths_beside(source: File, path: str) -> Iterator[str]:
+def _other_paths(source: File, path: str) -> Iterator[str]:
     """The objects of a file outside a table, except the groups that contain the table."""
     group, here = group_at(source._handle.root, "/"), ""
     for part in [part for part in path.split("/") if part]:
@@ -173,13 +173,13 @@ class _Conversion:
         if groups.get("/") is not None:
             raise UsageError("the root of this file is a table: convert has no place for its layout's group")
         with open_file(target, "w") as file:
-            told = _Told(progress, sum(self.sizes.values()))
+            reported = _Progress(progress, sum(self.sizes.values()))
             places = [place for group in groups.values() if (place := address(group)) is not None]
-            self._copy(root, file, places, told)
+            self._copy(root, file, places, reported)
             for path, draft in self.drafts.items():
-                draft.write(file, path, partial(told.rows, self.sizes[path]))
+                draft.write(file, path, partial(reported.rows, self.sizes[path]))
                 self._build_indexes(draft, file, path)
-                told.before += self.sizes[path]
+                reported.before += self.sizes[path]
             for path in {path.rsplit("/", 1)[0] or "/" for path in self.drafts}:
                 for name, known in LAYOUTS.items():
                     known.conversion.mark_parent(group_at(file._handle.root, path), name == self.done.layout)
@@ -190,13 +190,13 @@ class _Conversion:
         self.done.notes += indexes.build(file, path, draft.names)
         self.done.indexes += indexes.built
 
-    def _copy(self, root: Any, file: File, without: Collection[int], told: _Told) -> None:
+    def _copy(self, root: Any, file: File, without: Collection[int], reported: _Progress) -> None:
         if self.source._handle.path is None:  # its bytes cannot be read past HDF5: sparse arrays are refused
-            copy_file(root, file.h5["/"].id, progress=told.copied, without=without)
+            copy_file(root, file.h5["/"].id, progress=reported.copied, without=without)
             return
         with closing(OpenTarget(self.source.name)) as reader:
             arrays = MovingArrays(reader.refresh)
-            places = copy_file(root, file.h5["/"].id, progress=told.copied, without=without, unread=arrays.meet)
+            places = copy_file(root, file.h5["/"].id, progress=reported.copied, without=without, unread=arrays.meet)
             if places:
                 file._handle.change_bytes(lambda stream: arrays.put_copies(stream, file.name, places))
 
@@ -214,7 +214,7 @@ def _refuse_what_would_be_lost(table: Table) -> None:
 
 
 @dataclass
-class _Told:
+class _Progress:
     """Progress of both parts in bytes: first what is copied, then tables by their rows."""
 
     progress: Progress | None
@@ -225,11 +225,11 @@ class _Told:
     def copied(self, done: int, total: int | None) -> None:
         self.of_copy = total or 0
         self.before = done
-        self._tell(done)
+        self._report(done)
 
     def rows(self, size: int, done: int, total: int | None) -> None:
-        self._tell(self.before + (size * done // total if total else size))
+        self._report(self.before + (size * done // total if total else size))
 
-    def _tell(self, done: int) -> None:
+    def _report(self, done: int) -> None:
         if self.progress is not None:
             self.progress(done, self.of_copy + self.of_tables)

@@ -310,11 +310,9 @@ def _check_meaning(column: ColumnInfo, kind: pa.DataType, note: Note) -> None:
     """Refuse pandas values that are stored like those of the column but have another meaning."""
     kept, given = meaning(read_note(column.pandas)), meaning(note)
     if kept != given and not _has_no_type(arrow_type(column)) and not _has_no_type(kind):
-        told = [f"pandas' {one}" if one else f"{arrow_type(column)}" for one in (kept, given)]
-        raise DataError(
-            f"the column holds {told[0]}, the new rows have {told[1]}. Cast them first",
-            column=column.name,
-        )
+        types = [f"pandas' {name}" if name else str(arrow_type(column)) for name in (kept, given)]
+        reason = f"the column holds {types[0]}, the new rows have {types[1]}. Cast them first"
+        raise DataError(reason, column=column.name)
 
 
 def _values_type(kind: pa.DataType) -> pa.DataType:
@@ -567,18 +565,18 @@ def _rename_receipts(table: OpenTable, name: str, new_name: str) -> None:
         table.receipts[place[0], new_name, new] = table.receipts.pop(place)
 
 
-def set_texts(table: OpenTable, name: str | None, texts: Mapping[str, str | None]) -> None:
+def set_texts(table: OpenTable, name: str | None, strings: Mapping[str, str | None]) -> None:
     """Set or remove strings (units, description) of a column, or of the table itself when `name` is None."""
-    for key, text in texts.items():
+    for key, text in strings.items():
         if text is not None and not isinstance(text, str):
             raise UsageError(f"{key} must be a string, not {text!r}", option=key)
     if name is None:
-        table = table.with_room_for({key: len((text or "").encode()) for key, text in texts.items()})
+        table = table.with_room_for({key: len((text or "").encode()) for key, text in strings.items()})
     if name is not None and table.info.by_name[name].storage == "sectioned":
-        made = table.layout.edit.sparse_attributes(table.info.by_name[name], texts)
-        set_texts_of(table.journaled(), join_path(table.info.path, name), made)
+        attributes = table.layout.edit.sparse_attributes(table.info.by_name[name], strings)
+        set_texts_of(table.journaled(), join_path(table.info.path, name), attributes)
     else:
-        table.layout.edit.set_texts(table.group, table.info, name, texts)
+        table.layout.edit.set_texts(table.group, table.info, name, strings)
 
 
 def set_attributes(table: OpenTable, name: str | None, new: Mapping[str, Any], without: tuple[str, ...] = ()) -> None:

@@ -149,7 +149,7 @@ def prepare(data: Any, options: TableOptions) -> Draft:
         face=options.anndata,
         text=about,
         large_attributes=large
-        or any(len((said or "").encode()) > LONGEST_TEXT for said in (options.title, options.description)),
+        or any(len((text or "").encode()) > LONGEST_TEXT for text in (options.title, options.description)),
         index=_index_kinds(options.index or {}, known),
     )
 
@@ -228,15 +228,15 @@ def _field_options(
         options = asked
     else:
         options = column_options(field.name, asked)
-    said: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
         for key, value in (field.metadata or {}).items()
     }
     if implied_units(plain_type(field.type)) is not None:
-        said.pop("units", None)
+        metadata.pop("units", None)
     for name in ("units", "units_vocabulary", "description") if keeps_texts else ():
-        if getattr(options, name) is None and said.get(name):
-            options = replace(options, **{name: said[name]})
+        if getattr(options, name) is None and metadata.get(name):
+            options = replace(options, **{name: metadata[name]})
     if not field.nullable and options.fill is AUTO:
         options = replace(options, fill=None)
     return options

@@ -232,12 +232,12 @@ def _addresses(group: Group, layout: Layout, columns: Sequence[ColumnInfo]) -> s
 
     A dataset's link count does not show sharing: the second hard link may be to its group, or to its table's group.
     """
-    found = set()
+    addresses = set()
     for column in columns:
         if column.storage != "sectioned":  # these have no indexes
-            rows, beside = layout.open_column(group, column)
-            found |= {address(rows), address(beside)} if column.is_masked else {address(rows)}
-    return {one for one in found if one is not None} if None not in found else None
+            rows, companion = layout.open_column(group, column)
+            addresses |= {address(rows), address(companion)} if column.is_masked else {address(rows)}
+    return {number for number in addresses if number is not None} if None not in addresses else None
 
 
 def _verified(index: Index, reader: ColumnReader, options: Options) -> list[Wrong]:

@@ -68,10 +68,10 @@ def make_nullable(values: PandasValues, mask: PandasValues, na_value: str) -> An
         return pd.arrays.IntegerArray(native, mask.copy())
     if values.dtype.kind == "b":
         return pd.arrays.BooleanArray(values.copy(), mask.copy())
-    texts = values.astype(object)
-    texts[mask] = None
+    strings = values.astype(object)
+    strings[mask] = None
     dtype = pd.StringDtype(na_value=np.nan) if na_value == "NaN" else pd.StringDtype()
-    return pd.array(texts, dtype=dtype)
+    return pd.array(strings, dtype=dtype)
 
 
 def make_frame(columns: Mapping[str, Any], index: Any, index_name: str | None) -> pandas.DataFrame:
@@ -123,8 +123,8 @@ def split_array(value: Any) -> CategoricalParts | NullableParts | PandasValues |
         values = value.to_numpy(dtype=value.dtype.numpy_dtype, na_value=value.dtype.type(0))
         return NullableParts(values, mask, "NA")
     if isinstance(getattr(value, "dtype", None), pd.StringDtype):
-        texts = value.to_numpy(dtype=object, na_value="")
-        return NullableParts(texts, np.asarray(value.isna()), "NA" if value.dtype.na_value is pd.NA else "NaN")
+        strings = value.to_numpy(dtype=object, na_value="")
+        return NullableParts(strings, np.asarray(value.isna()), "NA" if value.dtype.na_value is pd.NA else "NaN")
     if isinstance(value, pd.arrays.NumpyExtensionArray):
         return value.to_numpy()  # type: ignore[no-any-return]
     if isinstance(value, pd.api.extensions.ExtensionArray):

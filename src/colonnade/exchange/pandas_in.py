@@ -73,9 +73,9 @@ def split(frame: Any, unnamed: str) -> FrameColumns:
     labels, ranges = _split_index(frame.index, unnamed, columns, notes)
     if frame.attrs:
         frame_note["attrs"] = _plain_attrs(frame.attrs)
-    texts = {name: text for name, note in notes.items() if (text := write_note(note)) is not None}
+    stored_notes = {name: text for name, note in notes.items() if (text := write_note(note)) is not None}
     frame_note = {key: value for key, value in frame_note.items() if value}
-    return FrameColumns(columns, labels, ranges, texts, write_note(frame_note), frozenset(nullable))
+    return FrameColumns(columns, labels, ranges, stored_notes, write_note(frame_note), frozenset(nullable))
 
 
 def _has_mask(dtype: Any) -> bool:

@@ -101,8 +101,8 @@ def columns_from(names: Sequence[str], frame: Note) -> Any:
     parts = [_split(name, len(levels)) for name in names]
     if any(part is None for part in parts):
         return None
-    texts = [[part[level] for part in parts if part is not None] for level in range(len(levels))]
-    indexes = [_read_level(text, level) for text, level in zip(texts, levels, strict=True)]
+    names_by_level = [[part[level] for part in parts if part is not None] for level in range(len(levels))]
+    indexes = [_read_level(level_names, level) for level_names, level in zip(names_by_level, levels, strict=True)]
     return pd.MultiIndex.from_arrays(indexes, names=[index.name for index in indexes])
 
 

@@ -67,20 +67,20 @@ def meaning(note: Note) -> str | None:
 
 
 def arrow_metadata(
-    fields: Sequence[pa.Field], texts: Mapping[str, str], labels: Sequence[str], frame: str | None
+    fields: Sequence[pa.Field], stored_notes: Mapping[str, str], labels: Sequence[str], frame: str | None
 ) -> dict[bytes, bytes] | None:
-    """Metadata from which pyarrow's `to_pandas` sets the index and the types it supports; None if there is none."""
-    if not labels and not texts and frame is None:
+    """Metadata from which pyarrow's `to_pandas` sets the index and the types it supports; None without any."""
+    if not labels and not stored_notes and frame is None:
         return None
-    notes = {name: read_note(text) for name, text in texts.items()}
+    notes = {name: read_note(text) for name, text in stored_notes.items()}
     columns = [
         _described(field, notes.get(field.name, {}), labels)
         for field in fields
         if field.name in labels or field.name in notes
     ]
     described = {"index_columns": list(labels), "column_indexes": [], "columns": columns, "pandas_version": None}
-    made = {KEY: json.dumps(described).encode()}
-    return made if frame is None else {**made, FRAME_KEY: frame.encode()}
+    metadata = {KEY: json.dumps(described).encode()}
+    return metadata if frame is None else {**metadata, FRAME_KEY: frame.encode()}
 
 
 def _described(field: pa.Field, note: Note, labels: Sequence[str]) -> Note:

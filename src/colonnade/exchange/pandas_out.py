@@ -127,11 +127,11 @@ def _categorical(column: pa.ChunkedArray, note: Note) -> Any:
         if whole.num_chunks
         else pa.nulls(0, column.type)
     )
-    said = note.get("categories")
-    if not isinstance(said, dict):
+    noted = note.get("categories")
+    if not isinstance(noted, dict):
         return None
     dictionary = pa.chunked_array([whole.dictionary])
-    categories = _interval_categories(dictionary, said) if "left" in said else _noted(dictionary, said)
+    categories = _interval_categories(dictionary, noted) if "left" in noted else _noted(dictionary, noted)
     if categories is None:
         return None
     codes = whole.indices.fill_null(-1).to_numpy(zero_copy_only=False)

@@ -93,14 +93,14 @@ def open(  # noqa: A001 - the name is the public contract
         raise
 
 
-def _told_of_passes(progress: Progress | None, n_passes: int) -> Progress | None:
+def _progress_of_passes(progress: Progress | None, n_passes: int) -> Progress | None:
     """Progress of the first of several passes over the same rows."""
     if progress is None or n_passes == 1:
         return progress
     return lambda done, total: progress(done, None if total is None else n_passes * total)
 
 
-def _told_behind(progress: Progress, before: int, done: int, total: int | None) -> None:
+def _report_further(progress: Progress, before: int, done: int, total: int | None) -> None:
     """Report progress of rows that come after the `before` rows already reported."""
     progress(before + done, None if total is None else before + total)
 
@@ -328,8 +328,8 @@ class File(Sealed):
                     f"{self.name} was changed while its batches were read: start again", path=self.name
                 ) from failure
             if failure is not None:
-                told = to_corrupt_error(failure, self.name)
-                raise told from (failure if told is not failure else failure.__cause__)
+                translated = to_corrupt_error(failure, self.name)
+                raise translated from (failure if translated is not failure else failure.__cause__)
             assert batch is not None  # there was no failure
             yield batch
 
@@ -406,13 +406,13 @@ class File(Sealed):
                 self._remove_sparse(path)
             for place in [place for place in self._receipts if place[0] in (path, f"{path.rstrip('/')}/_hep001")]:
                 del self._receipts[place]
-            told_of = _told_of_passes(progress, 1 + len(draft.index))
-            path, sparse = create(self._handle.root, path, draft, mode, told_of)
+            of_first_pass = _progress_of_passes(progress, 1 + len(draft.index))
+            path, sparse = create(self._handle.root, path, draft, mode, of_first_pass)
             put_drafts(self._handle, sparse)
             if draft.index:
                 group, layout, info = self._describe(path)
-                told = None if progress is None else partial(_told_behind, progress, info.n_rows)
-                Indexes(group, layout, info, self._receipts).build(draft.index, progress=told)
+                further = None if progress is None else partial(_report_further, progress, info.n_rows)
+                Indexes(group, layout, info, self._receipts).build(draft.index, progress=further)
 
     def _note_sidecars(self, draft: Draft, path: str) -> None:
         """Remember what to write next to the file when it is closed."""
@@ -572,11 +572,11 @@ class File(Sealed):
             return [None]
         try:
             column = layout.describe(group, path).by_name.get(name)
-            rows, beside = layout.open_column(group, column) if column is not None else (None, None)
+            rows, companion = layout.open_column(group, column) if column is not None else (None, None)
         except (FormatError, UnsupportedError):
             return [None]
-        told = column is not None and (column.is_masked or column.encoding in ("pointers", "levels"))
-        return [rows, beside] if told and not isinstance(beside, pa.Array) else [rows]
+        is_stored = column is not None and (column.is_masked or column.encoding in ("pointers", "levels"))
+        return [rows, companion] if is_stored and not isinstance(companion, pa.Array) else [rows]
 
     def _note_changes(self) -> None:
         """Record that everything written so far was written by this library."""

@@ -123,13 +123,13 @@ def _warn_neighbours(target: str | os.PathLike[str] | File) -> None:
         return
     try:
         with nullcontext(target) if isinstance(target, File) else open_file(target) as file:
-            beside = set(link_names(file._handle.root))  # not opened: HDF5 would tidy up, and so change, their headers
-            beside -= {path.strip("/").split("/")[0] for path in sparse_paths(file)} if beside else set()
+            neighbours = set(link_names(file._handle.root))  # not opened: HDF5 would change their headers
+            neighbours -= {path.strip("/").split("/")[0] for path in sparse_paths(file)} if neighbours else set()
     except ColonnadeError:  # the change itself raises it again if it matters
         return
-    if beside:
+    if neighbours:
         _WARNED.add(place)
-        shown = ", ".join(sorted(beside)[:3])
+        shown = ", ".join(sorted(neighbours)[:3])
         warnings.warn(
             f"{place} holds other objects ({shown}): next to a sparse array, h5dump, h5repack, visititems, netCDF4, "
             "H5Web and rhdf5 fail on the whole group or file. Give sparse arrays a file of their own.",

@@ -307,11 +307,11 @@ class Table(ReadableRows):
             indexes, findings = self._indexes(), []
             for done, (info, wrong) in enumerate(indexes.verify()):
                 path = f"{self._info.path.rstrip('/')}/_search_indexes/{info.name}"
-                said = f"the index {info.kind} of column {info.column!r} is wrong in"
-                findings += [Finding("S8", "error", path, f"{said} {one}") for one in wrong[:20]]
+                index = f"the index {info.kind} of column {info.column!r}"
+                findings += [Finding("S8", "error", path, f"{index} is wrong in {place}") for place in wrong[:20]]
                 if not info.fresh and not wrong:
-                    said = f"the index {info.kind} of column {info.column!r} was not verified: {info.problem}"
-                    findings.append(Finding("S8", "note", path, said))
+                    message = f"{index} was not verified: {info.problem}"
+                    findings.append(Finding("S8", "note", path, message))
                 if progress is not None:
                     progress(done + 1, None)
             return findings
@@ -569,9 +569,9 @@ class Table(ReadableRows):
                     "that is open for reading: open it with mode 'r'",
                     feature="virtual dataset in a file open for changes",
                 )
-            dataset, beside = self._layout.open_column(self._group, column)
+            dataset, companion = self._layout.open_column(self._group, column)
             shown = as_dictionary(column) if dictionaries else column
-            reader = ColumnReader(shown, dataset, beside, self._file._n_threads)
+            reader = ColumnReader(shown, dataset, companion, self._file._n_threads)
             self._opened[name, dictionaries] = reader
         return reader
 
@@ -651,11 +651,11 @@ def _opened_again(name: str, table: str, asked: dict[str, Any]) -> Table:
 def _as_field(column: ColumnInfo) -> pa.Field:
     from colonnade.columns.mapping import arrow_type
 
-    said = {
+    strings = {
         "units": column.units,
         "units_vocabulary": column.units_vocabulary,
         "description": column.description,
         "pandas": column.pandas,
     }
-    metadata = {key: value for key, value in said.items() if value is not None}
+    metadata = {key: value for key, value in strings.items() if value is not None}
     return pa.field(shown_name(column.name), arrow_type(column), metadata=metadata or None)
