@@ -21,6 +21,7 @@ T = TypeVar("T")
 
 WORTH_THREADS = 4 << 20  # bytes of rows; with fewer, threads would mostly wait for each other
 _POOLS: dict[int, ThreadPoolExecutor] = {}
+_ASIDE = 0  # the key of the pool of `begin_aside`
 _HERE = threading.local()
 
 
@@ -75,6 +76,16 @@ def begin(work: Callable[[], T], n_threads: int) -> Future[T]:
     done: Future[T] = Future()
     done.set_result(work())
     return done
+
+
+def begin_aside(work: Callable[[], T]) -> Future[T]:
+    """Start work that mostly waits (for a disk) in a thread of its own, so that the others stay free to compute."""
+    pool = _POOLS.get(_ASIDE)
+    if pool is None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        pool = _POOLS[_ASIDE] = ThreadPoolExecutor(1, "colonnade-aside", _begin)
+    return pool.submit(work)
 
 
 def _pool(n_threads: int) -> ThreadPoolExecutor:

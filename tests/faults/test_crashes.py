@@ -27,7 +27,7 @@ from colonnade.pager.disk import Disk
 from colonnade.pager.journal import Durability, journal_path
 from colonnade.pager.locks import lock_path
 from colonnade.pager.recovery import find_mark, roll_back
-from tests.faults.changes import ACTS, CHANGES, Act, Change, make_file, rows
+from tests.faults.changes import ACTS, CHANGES, N_ROWS, Act, Change, make_file, rows
 from tests.faults.disk import Crash, FaultyDisk, Remains
 from tests.faults.states import State, tables_state, whole_state
 
@@ -264,6 +264,24 @@ def test_killed_at_every_call(world: World, name: str) -> None:
 @pytest.mark.parametrize("name", ALL_ACTS)
 def test_power_cut_at_every_call(world: World, name: str) -> None:
     check_power_cuts(Trial.of(world, ALL_ACTS[name]))
+
+
+def append_in_between(file: cn.File) -> None:
+    """Keys below all others: every row of the sorted indexes moves."""
+    file["events"].append(rows(-N_ROWS))
+
+
+@pytest.mark.parametrize("check", [check_kills, check_power_cuts])
+def test_crash_after_pages_were_journaled_ahead(world: World, check: Callable[[Trial], None]) -> None:
+    """A thread journals the sorted index while its new rows are computed: the same crashes, and the same outcomes."""
+    ahead: list[int] = []
+    save = journal.JournaledFile._save
+    world.patch.setattr(journal, "LEAST_SAVED_AHEAD", 0)
+    world.patch.setattr(journal, "default_threads", lambda: 2)
+    world.patch.setattr(journal.JournaledFile, "_save", lambda file, runs: (ahead.append(len(runs)), save(file, runs)))
+    trial = Trial.of(world, opened(append_in_between))
+    assert ahead
+    check(trial)
 
 
 @pytest.mark.parametrize("name", CHANGES)

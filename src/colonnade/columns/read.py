@@ -169,6 +169,10 @@ class ColumnReader:
         """Whether the key of a row can be read without the rest of its chunk."""
         return self._numbers is not None and self._numbers.is_open_to_rows
 
+    def unchecked_keys(self, start: int, count: int) -> Numbers | None:
+        """The keys of these rows if they are stored as they are, else None. That of a missing row means nothing."""
+        return None if self._numbers is None else self._numbers.read(start, count)
+
     def take_keys(self, rows: RowNumbers) -> Keys:
         """The keys of these rows, given increasing and distinct."""
         raw = self._fetcher.take(rows)

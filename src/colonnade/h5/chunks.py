@@ -482,6 +482,19 @@ class ChunkSource:
         self._read_chunk(chunk, first, span)
         kernels.take(span, self._dtype.itemsize, places - first, out)
 
+    def expect_overwrite(self, start: int, count: int) -> None:
+        """Let the journal save these rows, which are going to be overwritten, while their new content is computed."""
+        if isinstance(self._file, JournaledBytes) and self._pipeline.is_empty:
+            numbers = range(start // self.chunk_rows, -(-(start + count) // self.chunk_rows))
+            self._look(len(numbers))
+            chunks = [self._find(number) for number in numbers]
+            self._file.save_ahead([(chunk.address, chunk.address + chunk.size) for chunk in chunks])
+
+    def leave_unchanged(self, rows: Image) -> None:
+        """Promise that these rows stay as they are until the commit: they are not copied when they are written."""
+        if isinstance(self._file, JournaledBytes):
+            self._file.leave_unchanged(rows.data)
+
     def load(self, address: int, target: ByteBuffer) -> None:
         """Bytes of the file."""
         if address > FARTHEST:

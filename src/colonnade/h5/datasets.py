@@ -531,11 +531,14 @@ def write_lines(dataset: Dataset, rows: Sequence[int], column: int, block: Bytes
     if not stripe and len(rows) and list(rows) == list(range(rows[0], rows[0] + len(rows))):
         write_matrix(dataset, rows[0], column, block)
         return
-    whole, packed = np.zeros(stripe, np.uint8), np.empty(stripe, np.uint8)
+    padded, packed = np.zeros(stripe, np.uint8), np.empty(stripe, np.uint8)
     for row, line in zip(rows, block, strict=True):
         place = (row, column)
         if stripe and (new or dataset.get_chunk_info_by_coord(place).byte_offset is None):
-            whole[: len(line)] = line
+            whole = line
+            if len(line) < stripe:
+                whole = padded
+                whole[: len(line)] = line
             capi.write_stored_chunk(dataset, place, _deflated(whole, packed))
         else:
             write_matrix(dataset, row, column, line[None])

@@ -12,13 +12,13 @@ A `Kind` holds everything that other rooms know about a kind. They never ask whi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from colonnade.columns.keys import Keys
+from colonnade.columns.keys import Keys, Numbers
 from colonnade.columns.strings import Places
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
@@ -40,7 +40,7 @@ from colonnade.predicate.bound import BoundLeaf, Key
 from colonnade.selection import Selection
 from colonnade.stored_dtypes import raw_dtype
 
-Digests = dict[str, list[str]]
+Digests = dict[str, Sequence[str]]
 """The digests of the blocks of each part of an index ("attributes", "", "values")."""
 
 T = TypeVar("T")
@@ -107,6 +107,12 @@ def asked(answer: T | Asking[T]) -> Asking[T]:
     return answer
 
 
+class ChangedSource(KeySource, Protocol):
+    """A column that has changed, for updating its indexes."""
+
+    def unchecked_keys(self, start: int, count: int) -> Numbers | None: ...
+
+
 def chunk_keys(source: KeySource, grid: ChunkGrid, chunks: Iterator[int] | range) -> Iterator[tuple[int, Keys]]:
     """Yield each of these chunks of the grid with its keys."""
     for chunk in chunks:
@@ -138,7 +144,7 @@ def digest(data: bytes | Image) -> str:
 class Part:
     """A dataset of an index, read in blocks of rows."""
 
-    def __init__(self, dataset: Dataset, block_rows: int, digests: list[str] | None = None) -> None:
+    def __init__(self, dataset: Dataset, block_rows: int, digests: Sequence[str] | None = None) -> None:
         self.dataset = dataset
         self._info = describe_dataset(dataset)
         self._block_rows = block_rows
@@ -305,7 +311,7 @@ class Index(ABC):
         return None
 
     @abstractmethod
-    def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Any:
+    def refresh(self, source: ChangedSource, changed: Selection, n_before: int, options: Options) -> Any:
         """Update the index after these rows were changed or added. Returns its dataset, or None if it cannot."""
 
     def refreshed(self) -> Digests | None:
@@ -324,7 +330,7 @@ class Index(ABC):
         """The options for rebuilding the index, as far as they can be derived from it."""
         return Options()
 
-    def _digests_of(self, part: str) -> list[str] | None:
+    def _digests_of(self, part: str) -> Sequence[str] | None:
         return None if self.receipt is None else self.receipt.get(part, [])
 
     def _check_attributes(self, now: str) -> None:

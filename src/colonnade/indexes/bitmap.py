@@ -103,8 +103,8 @@ class IndexedValues:
         if near is None:
             codes = self.codes(keys, grow)
             return list(range(len(self))), bits_of(codes, len(self))
-        least, codes, dtype = near
-        bits = bits_of(codes, int(codes.max(initial=-1)) + 1)
+        least, codes, dtype, n_codes = near
+        bits = bits_of(codes, n_codes)
         words = bits if bits.shape[1] % 8 else bits.view(np.uint64)
         held = np.flatnonzero(words.any(axis=1))
         found = held.astype(dtype) + dtype.type(least)  # may wrap around in `astype`; the addition wraps back
@@ -122,8 +122,9 @@ class IndexedValues:
         return bool((whole == np.arange(len(self.keys))).all())
 
 
-def _near_codes(keys: Keys) -> tuple[int, Numbers, np.dtype] | None:
-    """Codes of integers in a small range: value minus least. Gives the least, the codes (-1 if missing) and the dtype.
+def _near_codes(keys: Keys) -> tuple[int, Numbers, np.dtype, int] | None:
+    """Codes of integers in a small range: value minus least. Gives the least, the codes, the dtype of the values, and
+    how many codes there may be. The code of a missing row is -1.
 
     This way no value has to be looked up. None for all other keys.
     """
@@ -140,7 +141,7 @@ def _near_codes(keys: Keys) -> tuple[int, Numbers, np.dtype] | None:
     codes = (codes if least == 0 else codes - codes.dtype.type(least)).astype(width, copy=False)
     if missing is not None and (codes[missing] >= 0).any():
         codes = np.where(missing, width(-1), codes)
-    return least, codes, keys.values.dtype
+    return least, codes, keys.values.dtype, greatest - least + 1
 
 
 def bits_of(codes: Numbers, n_values: int) -> Bytes:

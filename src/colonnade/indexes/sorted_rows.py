@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, overload
 
 import numpy as np
 
@@ -23,13 +24,14 @@ from colonnade.columns.keys import Keys, NumberKeys, Numbers, stored_keys
 from colonnade.columns.mapping import key_type
 from colonnade.columns.strings import Places
 from colonnade.h5 import attributes
-from colonnade.h5.chunks import new_array
+from colonnade.h5.chunks import new_array, open_source
 from colonnade.h5.datasets import DatasetPlan, Image, create_dataset, describe_dataset
 from colonnade.h5.row_sink import resize, write_rows
 from colonnade.indexes.base import (
     Asking,
     Builder,
     ChangedError,
+    ChangedSource,
     Cost,
     Costly,
     Digests,
@@ -51,7 +53,8 @@ from colonnade.model import ColumnInfo, StoredType
 from colonnade.nodes import Dataset, Group
 from colonnade.predicate.bound import Among, BoundLeaf, Interval, Key, Missing, NotANumber
 from colonnade.selection import Selection
-from colonnade.threads import WORTH_THREADS, default_threads, in_order
+from colonnade.stored_dtypes import raw_dtype
+from colonnade.threads import WORTH_THREADS, begin, default_threads
 
 CHUNK = 65_536
 BLOCK = 8192  # rows that are read, and checked against their digest, together
@@ -259,7 +262,7 @@ class SortedRowsIndex(Index):
 
     # -- changes --
 
-    def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Any:
+    def refresh(self, source: ChangedSource, changed: Selection, n_before: int, options: Options) -> Any:
         """Merge added rows in. If other rows changed, or memory is too small, sort all rows again."""
         column = source.column
         n_rows = column.n_rows
@@ -277,7 +280,7 @@ class SortedRowsIndex(Index):
             return self.dataset
         return self._grow(source, n_before, options)
 
-    def _grow(self, source: KeySource, n_before: int, options: Options) -> Any:
+    def _grow(self, source: ChangedSource, n_before: int, options: Options) -> Any:
         """Merge the rows from `n_before` on into the others. Rows with smaller keys than all of them are not moved."""
         column = source.column
         added = source.keys(n_before, column.n_rows - n_before)
@@ -288,6 +291,10 @@ class SortedRowsIndex(Index):
         first = self._place_below(least, n_values, source) // BLOCK * BLOCK
         if (column.n_rows - first) * max(column.type.size, 8) > options.memory:
             return self._sort_anew(source, options)
+        info = describe_dataset(self.dataset)
+        stored = open_source(self.dataset, raw_dtype(info.type), info.filters)
+        if stored is not None:
+            stored.expect_overwrite(first, n_before - first)
         old = Part(self.dataset, BLOCK).load(first, n_before)
         if len(old) and int(old.max()) >= n_before:
             raise ChangedError("it holds rows that the column does not have")
@@ -300,6 +307,8 @@ class SortedRowsIndex(Index):
         n_merged = len(values) + len(order)
         kernels.insert_rows(values, places, (order + n_before).astype(old.dtype), whole[:n_merged])
         np.concatenate((missing, new[0], nan, new[1]), out=whole[n_merged:])
+        if stored is not None:
+            stored.leave_unchanged(whole)
         self._put(first, whole, (tails[0] + len(new[0]), tails[1] + len(new[1])), column)
         return self.dataset
 
@@ -322,7 +331,7 @@ class SortedRowsIndex(Index):
             write_tails(self.dataset, *tails, column)
         self._part, self._read_tails = None, tails
         if self.receipt is not None:
-            digests = [*self.receipt[""][: first // BLOCK], *_block_digests(rows)]
+            digests = BlockDigests(self.receipt[""][: first // BLOCK], rows)
             self._refreshed = {"attributes": [self._attributes_digest()], "": digests}
 
     def refreshed(self) -> Digests | None:
@@ -365,18 +374,44 @@ class SortedRowsIndex(Index):
                 at += len(rows)
 
 
-def _block_digests(rows: Image) -> list[str]:
-    """The digest of each block of these rows, computed by several threads where there are many."""
-    parts = [rows[at : at + BLOCKS_AT_ONCE * BLOCK] for at in range(0, len(rows), BLOCKS_AT_ONCE * BLOCK)]
-    n_threads = default_threads() if rows.nbytes >= WORTH_THREADS else 1
+class BlockDigests(Sequence[str]):
+    """Digests of blocks: some that are known, and those of new rows, which must not be changed.
 
-    def digests_of(part: Image) -> list[str]:
-        return [digest(part[at : at + BLOCK]) for at in range(0, len(part), BLOCK)]
+    Those of many rows are computed by other threads and waited for when they are needed, after the commit: while a
+    commit waits for the disk the processor has time for them.
+    """
 
-    return [found for some in in_order(digests_of, parts, n_threads) for found in some]
+    def __init__(self, known: Sequence[str], rows: Image) -> None:
+        parts = [rows[at : at + BLOCKS_AT_ONCE * BLOCK] for at in range(0, len(rows), BLOCKS_AT_ONCE * BLOCK)]
+        n_threads = default_threads() if rows.nbytes >= WORTH_THREADS else 1
+        self._known = list(known)
+        self._coming = [begin(partial(_digest_blocks, part), n_threads) for part in parts]
+
+    def _all(self) -> list[str]:
+        for digests in self._coming:
+            self._known += digests.result()
+        self._coming = []
+        return self._known
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        return self._all()[place]
+
+    def __reduce__(self) -> tuple[type[list[str]], tuple[list[str]]]:
+        return list, (self._all(),)
 
 
-def _places(rows: Image, added: Keys, source: KeySource, n_before: int) -> Places:
+def _digest_blocks(rows: Image) -> list[str]:
+    return [digest(rows[at : at + BLOCK]) for at in range(0, len(rows), BLOCK)]
+
+
+def _places(rows: Image, added: Keys, source: ChangedSource, n_before: int) -> Places:
     """The insertion points of sorted keys into `rows`, which are sorted by key; after equal keys."""
     if not len(added):
         return np.empty(0, dtype=np.int64)
@@ -387,6 +422,9 @@ def _places(rows: Image, added: Keys, source: KeySource, n_before: int) -> Place
         places = np.empty(len(rows), dtype=np.int64)
         places[by_row] = np.arange(len(rows))
         return keys.take(places).ranks(added, "right").astype(np.int64)
+    numbers = source.unchecked_keys(0, n_before) if isinstance(added, NumberKeys) else None  # these rows have values
+    if numbers is not None and isinstance(added, NumberKeys):
+        return _halved(rows, numbers, added.values)
     held = source.keys(0, n_before)
     if isinstance(held, NumberKeys) and isinstance(added, NumberKeys):
         return _halved(rows, held.values, added.values)

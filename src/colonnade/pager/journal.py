@@ -7,7 +7,8 @@ HDF5 writes through a `JournaledFile`. Since the last commit:
 So until a commit the old file is unchanged, except for bytes after its end, which no reader looks at.
 
 Commit, in this order (each step is on the disk before the next begins, with durability "full"):
-1. write the journal: the old length, the current content of every page to be overwritten, and digests of the new pages;
+1. write the journal: the old length, the current content of every page to be overwritten, and digests of the new pages
+   (`save_ahead` begins with this while the change is still being computed);
 2. write the mark (see `marks`) after the last byte: from here on the file itself names the journal that undoes it;
 3. overwrite the pages;
 4. truncate the file to its new length, which removes the mark. **This is the moment of the commit.**
@@ -44,18 +45,24 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from colonnade.errors import ConflictError
 from colonnade.pager.checksum import crc32
 from colonnade.pager.disk import Disk
+from colonnade.pager.held_pages import PAGE, HeldPages, ranges_of, split_pages
 from colonnade.pager.interrupts import OPEN_FOR_CHANGES, shielded
 from colonnade.pager.latch import Latch, LibraryLock, NoLibrary
 from colonnade.pager.locks import HDF5Lock
 from colonnade.pager.marks import MARK_BYTES, Mark, pack_mark, place_with_room
+from colonnade.threads import WORTH_THREADS, begin_aside, default_threads
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Durability = Literal["full", "fast"]
-PAGE = 4096
 MAGIC = b"COLJRNL2"
 DIGESTS = (1 << 64) - 1  # the page number of the record that holds digests
 HEADER = struct.Struct("<8sIQ16sQQ")
@@ -63,6 +70,7 @@ RECORD = struct.Struct("<QI")
 CHECK = struct.Struct("<I")
 DIGEST = struct.Struct("<QI")
 MOST_HELD = 32 << 20  # bytes of pages kept in memory before they are journaled and written early
+LEAST_SAVED_AHEAD = WORTH_THREADS  # bytes to be overwritten for which a thread is worth its while
 MOST_COPIED_AT_ONCE = 256  # pages written with one call
 
 
@@ -106,8 +114,10 @@ class JournaledFile(io.RawIOBase):
         self._old_length = disk.length(self._file)
         self.length = self._old_length  # the current size. An attribute: HDF5 asks for it in C (see `callbacks`)
         self._position = 0
-        self._pages: dict[int, bytearray] = {}
+        self._held = HeldPages()
+        self._unchanging: list[memoryview] = []  # memory that pages are held in without a copy
         self._saved: set[int] = set()
+        self._saving: Future[None] | None = None  # the thread of `save_ahead`
         self._digests: dict[int, int] = {}  # of the new content of overwritten pages
         self._journal: int | None = None
         self._journal_end = 0
@@ -246,13 +256,13 @@ class JournaledFile(io.RawIOBase):
         """Current bytes, including uncommitted changes; fewer at the end of the file."""
         n_bytes = max(0, min(n_bytes, self.length - start))
         # Take the held pages before reading the file: the writing thread may write and drop them at any moment.
-        touched = self._held(start, n_bytes) if self._pages and n_bytes else {}
+        touched = self._held_of(start, n_bytes)
         data = self._disk.read(self._file, n_bytes, start)
         if not touched:
             return data
         whole = bytearray(data.ljust(n_bytes, b"\0"))
-        for page, held in touched.items():
-            begin = page * PAGE
+        for first, held in touched:
+            begin = first * PAGE
             low, high = max(start, begin), min(start + n_bytes, begin + len(held))
             if high > low:
                 whole[low - start : high - start] = held[low - begin : high - begin]
@@ -261,34 +271,45 @@ class JournaledFile(io.RawIOBase):
     def read_into(self, start: int, target: memoryview) -> int:
         """Read current bytes, as `read_at`, into memory of the caller; return how many there were."""
         n_bytes = max(0, min(len(target), self.length - start))
-        if self._pages and n_bytes and self._held(start, n_bytes):
+        if self._held_of(start, n_bytes):
             data = self.read_at(start, n_bytes)
             target[: len(data)] = data
             return len(data)
         return self._disk.read_into(self._file, target[:n_bytes], start)
 
-    def _held(self, start: int, n_bytes: int) -> dict[int, bytearray]:
+    def _held_of(self, start: int, n_bytes: int) -> list[tuple[int, memoryview]]:
         """The pages kept in memory that contain some of these bytes."""
-        numbers = range(start // PAGE, (start + n_bytes - 1) // PAGE + 1)
-        if self._pages.keys().isdisjoint(numbers):
-            return {}
-        found = ((number, self._pages.get(number)) for number in numbers)
-        return {number: held for number, held in found if held is not None}
+        if not n_bytes or not self._held.n_pages:
+            return []
+        return self._held.parts(range(start // PAGE, (start + n_bytes - 1) // PAGE + 1))
 
     def _change(self, start: int, view: memoryview) -> None:
         """Keep changed bytes below the old end in memory, page by page."""
         stop = start + len(view)
         whole = range(-(-start // PAGE), stop // PAGE)
-        places = range(whole.start * PAGE - start, whole.stop * PAGE - start, PAGE)
-        self._pages.update(zip(whole, [bytearray(view[at : at + PAGE]) for at in places], strict=True))
+        if whole:
+            self._held.put(whole.start, self._own(view[whole.start * PAGE - start : whole.stop * PAGE - start]))
         for page in {start // PAGE, (stop - 1) // PAGE}.difference(whole):
-            begin = page * PAGE
-            if page not in self._pages:
-                self._pages[page] = bytearray(self._stored(range(page, page + 1)))
-            low, high = max(start, begin), min(stop, begin + PAGE)
-            self._pages[page][low - begin : high - begin] = view[low - start : high - start]
-        if len(self._pages) * PAGE > MOST_HELD:
+            low, high = max(start, page * PAGE), min(stop, (page + 1) * PAGE)
+            part = view[low - start : high - start]
+            if not self._held.change(page, low - page * PAGE, part):
+                self._held.put(page, memoryview(bytearray(self._stored(range(page, page + 1)))))
+                self._held.change(page, low - page * PAGE, part)
+        if self._held.n_pages * PAGE > MOST_HELD:
             self._write_pages()
+
+    def _own(self, view: memoryview) -> memoryview:
+        """Bytes that stay as they are until the commit: a copy, or the caller's memory that `leave_unchanged` named."""
+        at = _address(view) if self._unchanging else 0
+        for memory in self._unchanging:
+            begin = at - _address(memory)
+            if 0 <= begin <= len(memory) - len(view):
+                return memory[begin : begin + len(view)]
+        return memoryview(bytearray(view))
+
+    def leave_unchanged(self, memory: memoryview) -> None:
+        """Promise that this memory is not changed before the commit: what is written from it need not be copied."""
+        self._unchanging.append(memory.cast("B").toreadonly())
 
     def _stored(self, pages: range) -> bytes:
         """Consecutive pages as stored in the file, without bytes beyond its old end."""
@@ -300,7 +321,8 @@ class JournaledFile(io.RawIOBase):
     @property
     def is_changed(self) -> bool:
         """Whether there is anything to commit."""
-        return bool(self._pages) or self._grown or self._journal is not None or self.length != self._old_length
+        is_written = self._held.n_pages > 0 or self._grown or self._journal is not None
+        return is_written or self.length != self._old_length
 
     @shielded
     def commit(self) -> None:
@@ -310,13 +332,14 @@ class JournaledFile(io.RawIOBase):
         if failure is not None:
             raise failure
         self._check_place()
+        self._await_saving()
         self._forget_unchanged()
         if not self.is_changed:
             return
         if self.is_aside and self._journal is None:
             self._put_pages()
-            self._pages.clear()
-        if self._pages or self._journal is not None:
+            self._held.clear()
+        if self._held.n_pages or self._journal is not None:
             self._write_pages(last=True)
             if self._count is not None:
                 self._count()  # before the journal is removed: a reader that sees no journal must see the new count
@@ -352,20 +375,17 @@ class JournaledFile(io.RawIOBase):
 
         Stops at the first page that changed: the others are compared when they are journaled, which reads them too.
         """
-        for run in _runs(self._pages.keys() - self._saved):
-            if self._changed(run, self._stored(run)):
+        for run in self._unsaved():
+            if self._held.drop_unchanged(run, self._stored(run)):
                 return
 
-    def _changed(self, run: range, stored: bytes) -> list[int]:
-        """The held pages of a run that differ from what is stored; the others are dropped."""
-        old = memoryview(stored)
-        changed = []
-        for at, page in enumerate(run):
-            if self._pages[page] == old[at * PAGE : (at + 1) * PAGE]:
-                del self._pages[page]
+    def _unsaved(self) -> Iterator[range]:
+        """The held pages whose old content is not in the journal, in runs of limited length."""
+        for run in self._held.runs(MOST_COPIED_AT_ONCE):
+            if self._saved.isdisjoint(run):
+                yield run
             else:
-                changed.append(page)
-        return changed
+                yield from ranges_of([page for page in run if page not in self._saved])
 
     @shielded
     def roll_back(self) -> None:
@@ -374,20 +394,22 @@ class JournaledFile(io.RawIOBase):
         self.latch = self.latch.next()
         if self.is_orphan:
             return
-        if self._journal is not None:
+        self._await_saving(fails=False)
+        if self._journal is not None and self._mark_at is not None:
             if self._count is not None:
                 self._count()  # pages were overwritten: a reader that saw some of them must read again
             content = self._disk.read(self._journal, self._journal_end, 0)
             restore(self._disk, self._file, records(content), self._old_length)
-            self._remove_journal()
         elif self._grown:
             self._disk.truncate(self._file, self._old_length)
+        self._remove_journal()
         self.length = self._old_length
         self._begin_anew()
 
     def _begin_anew(self) -> None:
         self._old_length = self.length
-        self._pages.clear()
+        self._held.clear()
+        self._unchanging.clear()
         self._saved.clear()
         self._digests.clear()
         self._mark_at = None
@@ -401,21 +423,23 @@ class JournaledFile(io.RawIOBase):
 
         last: nothing more is written before the commit; otherwise the mark is placed with free space before it.
         """
-        is_new = self._journal is None
-        if is_new:
-            if self._wait is not None:
-                self._wait()  # from here on nobody may read the file
-            if self.lock is not None:
-                self.lock.take()
+        self._await_saving()
+        is_new = self._mark_at is None
+        if self._journal is None and self._wait is not None:
+            self._wait()  # from here on nobody may read the file
+        if is_new and self.lock is not None:
+            self.lock.take()
+        if self._journal is None:
             self._start_journal()
-        for run in _runs(self._pages.keys() - self._saved):
+        for run in self._unsaved():
             stored = self._stored(run)
-            changed = self._changed(run, stored)
-            for part in [run] if len(changed) == len(run) else _runs(changed):
+            for part in self._held.drop_unchanged(run, stored):
                 at = (part.start - run.start) * PAGE
                 self._append_record(part.start, stored if part == run else stored[at : at + len(part) * PAGE])
-            self._saved.update(changed)
-        self._digests.update(zip(self._pages, map(crc32, self._pages.values()), strict=True))
+                self._saved.update(part)
+        for run in self._held.runs(MOST_COPIED_AT_ONCE):
+            for first, content in self._held.parts(run):
+                self._digests.update(enumerate(map(crc32, split_pages(content)), first))
         if last:
             self._append_digests()
         if self._full and self._journal is not None:
@@ -428,13 +452,13 @@ class JournaledFile(io.RawIOBase):
         self._sync()
         self._put_pages()
         self._sync()
-        self._pages.clear()
+        self._held.clear()
 
     def _put_mark(self, offset: int) -> None:
         """End the file with the mark of an incomplete commit."""
         mark = Mark(self._journal_id, self._journal_end, self._journal_path.name)
+        self._mark_at = offset  # first: from here on a rollback must restore the pages and cut the mark off
         self._disk.write(self._file, pack_mark(mark, offset), offset)
-        self._mark_at = offset
 
     def _make_room(self, stop: int) -> None:
         """Before bytes are written after the old end: move the mark out of their way, so they cannot overwrite it."""
@@ -448,12 +472,41 @@ class JournaledFile(io.RawIOBase):
 
     def _put_pages(self) -> None:
         """Write the held pages into the file."""
-        for run in _runs(self._pages):
-            self._disk.write_parts(self._file, [self._pages[page] for page in run], run.start * PAGE)
+        for run in self._held.runs(MOST_COPIED_AT_ONCE):
+            contents = [content for _, content in self._held.parts(run)]
+            self._disk.write_parts(self._file, contents, run.start * PAGE)
 
     def _sync(self) -> None:
         if self._full:
             self._disk.sync(self._file)
+
+    def save_ahead(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Begin to journal bytes that the change is going to overwrite, in another thread, if there are many."""
+        if self._journal is not None or self.is_aside or self._failure is not None or default_threads() < 2:
+            return
+        old = [(start, min(stop, self._old_length)) for start, stop in ranges]
+        pages = {page for start, stop in old for page in range(start // PAGE, -(-stop // PAGE))}
+        if len(pages) * PAGE >= LEAST_SAVED_AHEAD:
+            if self._wait is not None:
+                self._wait()  # from here on nobody may read the file
+            self._start_journal()
+            self._saving = begin_aside(lambda: self._save(ranges_of(sorted(pages))))
+
+    def _save(self, runs: list[range]) -> None:
+        for run in runs:
+            for at in range(run.start, run.stop, MOST_COPIED_AT_ONCE):
+                part = range(at, min(at + MOST_COPIED_AT_ONCE, run.stop))
+                self._append_record(part.start, self._stored(part))
+                self._saved.update(part)
+        if self._full and self._journal is not None:
+            self._disk.sync(self._journal)
+
+    def _await_saving(self, fails: bool = True) -> None:
+        saving, self._saving = self._saving, None
+        if saving is not None:
+            error = saving.exception()
+            if error is not None and fails:
+                raise error
 
     def _start_journal(self) -> None:
         self._journal = self._disk.open(self._journal_path, create=True)
@@ -466,10 +519,10 @@ class JournaledFile(io.RawIOBase):
     def _append_digests(self) -> None:
         """Add to the journal the digests of the new content of all its pages that the new file will have."""
         pages = sorted(self._saved)
-        for page in pages if self.length < self._old_length else ():
+        for page in pages if self.length < self._old_length else self._saved.difference(self._digests):
             left = self.length - page * PAGE
-            if left < min(PAGE, self._old_length - page * PAGE):
-                content = self.read_at(page * PAGE, max(left, 0))
+            if left < min(PAGE, self._old_length - page * PAGE) or page not in self._digests:
+                content = self.read_at(page * PAGE, min(max(left, 0), PAGE))
                 self._digests[page] = crc32(content)
         digests = b"".join(map(DIGEST.pack, pages, map(self._digests.__getitem__, pages)))
         self._append_record(DIGESTS, digests)
@@ -508,17 +561,8 @@ class JournaledFile(io.RawIOBase):
                 super().close()
 
 
-def _runs(pages: Iterable[int]) -> Iterator[range]:
-    """Runs of consecutive pages, in order, of limited length."""
-    start = stop = -1
-    for page in sorted(pages):
-        if page != stop or stop - start == MOST_COPIED_AT_ONCE:
-            if stop > start:
-                yield range(start, stop)
-            start = page
-        stop = page + 1
-    if stop > start:
-        yield range(start, stop)
+def _address(memory: memoryview) -> int:
+    return int(np.frombuffer(memory, np.uint8).__array_interface__["data"][0])
 
 
 def records(content: bytes) -> Iterator[tuple[int, bytes, int]]:

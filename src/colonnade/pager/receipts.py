@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +21,7 @@ from colonnade.pager.safe_files import written_whole
 Trust = Literal["verified", "always", "never"]
 IndexKey = tuple[str, str, str]
 """Path of the table, name of the column, name of the index."""
-Receipts = dict[IndexKey, dict[str, list[str]]]
+Receipts = dict[IndexKey, dict[str, Sequence[str]]]
 
 _VERSION = 3
 
@@ -81,7 +82,11 @@ def load_receipts(path: Path, status: os.stat_result | None = None) -> Receipts:
         return {}
 
 
-def _checked(digests: Any) -> dict[str, list[str]]:
+def _listed(digests: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    return {part: list(listed) for part, listed in digests.items()}
+
+
+def _checked(digests: Any) -> dict[str, Sequence[str]]:
     return {str(part): [str(one) for one in listed] for part, listed in digests.items()}
 
 
@@ -93,7 +98,7 @@ def save_receipts(path: Path, receipts: Receipts, state: list[int]) -> None:
     import json
 
     content = {"version": _VERSION, "file": str(path), "state": state,
-               "receipts": [[list(place), digests] for place, digests in receipts.items()]}  # fmt: skip
+               "receipts": [[list(place), _listed(digests)] for place, digests in receipts.items()]}  # fmt: skip
     try:
         if state != file_state(path):
             return

@@ -24,7 +24,8 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError
 from colonnade.pager.checksum import crc32
 from colonnade.pager.disk import Disk
-from colonnade.pager.journal import CHECK, DIGEST, DIGESTS, HEADER, MAGIC, PAGE, journal_path, records, restore
+from colonnade.pager.held_pages import PAGE
+from colonnade.pager.journal import CHECK, DIGEST, DIGESTS, HEADER, MAGIC, journal_path, records, restore
 from colonnade.pager.locks import HDF5Lock
 from colonnade.pager.marks import Mark, mark_in
 from colonnade.pager.sources import ByteSource, LocalBytes

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from colonnade.errors import CorruptError
@@ -108,3 +108,11 @@ class JournaledBytes(ByteSource):
 
     def read_into(self, offset: int, target: memoryview) -> int:
         return self._file.read_into(offset, target)
+
+    def save_ahead(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Begin to journal bytes that are going to be overwritten."""
+        self._file.save_ahead(ranges)
+
+    def leave_unchanged(self, memory: memoryview) -> None:
+        """Promise that this memory is not changed before the commit."""
+        self._file.leave_unchanged(memory)

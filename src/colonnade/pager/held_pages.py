@@ -1,0 +1,146 @@
+"""New content of pages of a file, held in memory until it is written."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from itertools import groupby
+from threading import Lock
+
+import numpy as np
+
+PAGE = 4096
+
+
+class HeldPages:
+    """Runs of consecutive pages with their content, which do not overlap. The last page of a file may be short.
+
+    Long runs stay in one piece: a change of many pages must not cost work for each of them. Other threads may read
+    while one changes.
+    """
+
+    def __init__(self) -> None:
+        self._firsts: list[int] = []  # increasing
+        self._contents: dict[int, memoryview] = {}  # by the first page
+        self._lock = Lock()
+        self.n_pages = 0
+
+    def put(self, first: int, content: memoryview) -> None:
+        """Hold consecutive pages from `first` on, and forget what was held of them before."""
+        with self._lock:
+            self._remove(range(first, first + _n_pages(content)))
+            self._insert(first, content)
+
+    def drop(self, pages: range) -> None:
+        """Forget pages."""
+        with self._lock:
+            self._remove(pages)
+
+    def clear(self) -> None:
+        """Forget all pages."""
+        with self._lock:
+            self._firsts, self._contents, self.n_pages = [], {}, 0
+
+    def change(self, page: int, at: int, data: memoryview) -> bool:
+        """Change bytes of a page, counted from its beginning; False if the page is not held."""
+        for _, content in self.parts(range(page, page + 1)):
+            if content.readonly:
+                content = memoryview(bytearray(content))
+                self.put(page, content)
+            content[at : at + len(data)] = data
+            return True
+        return False
+
+    def parts(self, pages: range) -> list[tuple[int, memoryview]]:
+        """What is held of these pages: the first page of each run, and its content."""
+        with self._lock:
+            return [
+                (max(first, pages.start), self._contents[first][_bytes_of(pages, first)])
+                for first in self._overlapping(pages)
+            ]
+
+    def runs(self, most: int) -> Iterator[range]:
+        """All held pages in order, as ranges of consecutive pages of at most `most`."""
+        with self._lock:
+            held = [(first, first + _n_pages(self._contents[first])) for first in self._firsts]
+        start = stop = -1
+        for first, end in held:
+            if first != stop:
+                yield from _cut(start, stop, most)
+                start = first
+            stop = end
+        yield from _cut(start, stop, most)
+
+    def drop_unchanged(self, pages: range, stored: bytes) -> list[range]:
+        """Forget those of these held pages whose content is `stored`; return the others, as ranges."""
+        changed: list[int] = []
+        for first, content in self.parts(pages):
+            begin = (first - pages.start) * PAGE
+            changed += (first + page for page in _unlike(content, stored[begin : begin + len(content)]))
+        if len(changed) == len(pages):
+            return [pages]
+        kept = ranges_of(changed)
+        edges = [pages.start, *(edge for part in kept for edge in (part.start, part.stop)), pages.stop]
+        for start, stop in zip(edges[0::2], edges[1::2], strict=True):
+            self.drop(range(start, stop))
+        return kept
+
+    def _overlapping(self, pages: range) -> list[int]:
+        """The first pages of the runs that have some of these pages."""
+        low = max(bisect_right(self._firsts, pages.start) - 1, 0)
+        firsts = self._firsts[low : bisect_left(self._firsts, pages.stop)]
+        if firsts and firsts[0] + _n_pages(self._contents[firsts[0]]) <= pages.start:
+            del firsts[0]
+        return firsts
+
+    def _remove(self, pages: range) -> None:
+        for first in self._overlapping(pages):
+            content = self._contents.pop(first)
+            self._firsts.remove(first)
+            self.n_pages -= _n_pages(content)
+            if first < pages.start:
+                self._insert(first, content[: (pages.start - first) * PAGE])
+            if first + _n_pages(content) > pages.stop:
+                self._insert(pages.stop, content[(pages.stop - first) * PAGE :])
+
+    def _insert(self, first: int, content: memoryview) -> None:
+        self._firsts.insert(bisect_left(self._firsts, first), first)
+        self._contents[first] = content
+        self.n_pages += _n_pages(content)
+
+
+def ranges_of(pages: list[int]) -> list[range]:
+    """Increasing pages as ranges of consecutive ones."""
+    found = [[page for _, page in run] for _, run in groupby(enumerate(pages), lambda place: place[1] - place[0])]
+    return [range(run[0], run[-1] + 1) for run in found]
+
+
+def split_pages(content: memoryview) -> list[memoryview]:
+    """The pages of a run."""
+    return [content[at : at + PAGE] for at in range(0, len(content), PAGE)]
+
+
+def _n_pages(content: memoryview) -> int:
+    return -(-len(content) // PAGE)
+
+
+def _bytes_of(pages: range, first: int) -> slice:
+    """The bytes of these pages in a run that begins with page `first`."""
+    return slice(max(pages.start - first, 0) * PAGE, (pages.stop - first) * PAGE)
+
+
+def _cut(start: int, stop: int, most: int) -> Iterator[range]:
+    return (range(at, min(at + most, stop)) for at in range(start, stop, most))
+
+
+def _unlike(content: memoryview, stored: bytes) -> list[int]:
+    """The pages of `content`, counted from 0, that differ from what is stored."""
+    n_whole = min(len(content), len(stored)) // PAGE
+    new, old = (np.frombuffer(data, np.uint64, n_whole * PAGE // 8)[:: PAGE // 8] for data in (content, stored))
+    differ = (new != old).tolist()  # most pages that differ do so in their first bytes
+    differ += [False] * (_n_pages(content) - n_whole)
+    return [
+        page
+        for page, is_other in enumerate(differ)
+        if is_other or content[page * PAGE : (page + 1) * PAGE].tobytes() != stored[page * PAGE : (page + 1) * PAGE]
+    ]
