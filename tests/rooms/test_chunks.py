@@ -423,10 +423,10 @@ def test_the_rows_of_a_damaged_chunk_are_told(tmp_path: Path) -> None:
         source = source_of(file["x"].id)
         assert source is not None
         every_other = np.arange(0, 6 * rows, 2)
-        with pytest.raises(cn.errors.CorruptError, match=f"rows {3 * rows} to {4 * rows - 1} ") as told:
+        with pytest.raises(cn.errors.CorruptError, match=f"rows {3 * rows} to {4 * rows - 1}: ") as told:
             source.read(0, 6 * rows)
         assert told.value.row == 3 * rows
-        with pytest.raises(cn.errors.CorruptError, match=f"rows {3 * rows} to {4 * rows - 2} "):
+        with pytest.raises(cn.errors.CorruptError, match=f"rows {3 * rows} to {4 * rows - 2}: "):
             source.take(every_other)
 
 

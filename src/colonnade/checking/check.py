@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -21,6 +21,7 @@ from colonnade.errors import ColonnadeError, CorruptError
 from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datasets import claims_too_much, dataset_column, describe_dataset, stored_bytes
 from colonnade.h5.links import children, join_path, open_dataset, open_group, walk_groups
+from colonnade.indexes.base import Wrong
 from colonnade.layouts import LAYOUTS, Layout, layout_of
 from colonnade.layouts.anndata_differences import face_differences
 from colonnade.layouts.contract import RawTable, Rules
@@ -28,6 +29,7 @@ from colonnade.model import Breach, ColumnInfo, Finding, Masked, Progress, Rule
 from colonnade.nodes import Dataset, Group
 from colonnade.pager.receipts import Receipts
 from colonnade.sparse import verify_sparse
+from colonnade.sparse.opened import SparseTarget
 from colonnade.sparse.verify import SPARSE_RULES
 
 T = TypeVar("T")
@@ -129,7 +131,7 @@ class Check:
     values: bool = False
     indexes: bool = False
     progress: Progress | None = None
-    sparse: Any = None
+    sparse: SparseTarget | None = None
     variant: object | None = None
     found: list[Finding] = field(default_factory=list)
     checked: Checked = field(default_factory=Checked)
@@ -145,7 +147,7 @@ class Check:
             for path, group in walk_groups(root):
                 self._group(path, group)
         except CorruptError as error:
-            self.tell("H1", Breach("error", "/", str(error)))
+            self.report("H1", Breach("error", "/", str(error)))
         return self._finish()
 
     def table(self, group: Group, path: str) -> Findings:
@@ -164,7 +166,7 @@ class Check:
             self._face(layout, raw)
         return Findings(self.found, self.checked)
 
-    def tell(self, rule: str, breach: Breach) -> None:
+    def report(self, rule: str, breach: Breach) -> None:
         self.found.append(RULES[rule].finding(breach))
 
     # -- what headers and attributes show --
@@ -188,7 +190,7 @@ class Check:
         for rules in layout_rules().values():
             work = partial(rules.claims, group, path, self.values, self.variant)
             for claimed in self._safely(path, partial(_listed, work)) or ():
-                self.tell(*claimed)
+                self.report(*claimed)
         if not alone:
             self._safely(path, lambda: self._beside(path, group))
 
@@ -201,14 +203,14 @@ class Check:
                 self.checked.elements += 1
                 self.checked.bytes_read += one.bytes_read
                 for found in breaches:
-                    self.tell(*found)
+                    self.report(*found)
 
     def _second_looks(self, path: str, group: Group, layout: Layout) -> None:
         """Check a table against the rules that other layouts have for it."""
         for name, rules in layout_rules().items():
             if name != layout.name:
                 for found in self._safely(path, partial(_listed, partial(rules.other_table, group, path))) or ():
-                    self.tell(*found)
+                    self.report(*found)
 
     def _beside(self, path: str, group: Group) -> None:
         """Check the objects in a group that is not a table."""
@@ -216,16 +218,16 @@ class Check:
             where = join_path(path, child.name)
             if child.kind == "external link":
                 message = "a link to another file, which is not followed: tables there are not checked"
-                self.tell("T6", Breach("note", where, message, "an external link", "objects of this file"))
+                self.report("T6", Breach("note", where, message, "an external link", "objects of this file"))
             elif child.kind in ("broken", "dataset") and self._sparse_array(group, child.name, where):
                 continue
             elif child.kind == "broken" or (child.kind == "group" and open_group(group, child.name) is None):
-                self.tell("H1", Breach("warning", where, "this link does not lead to an object that can be opened"))
+                self.report("H1", Breach("warning", where, "this link does not lead to an object that can be opened"))
             elif child.kind == "dataset":
                 for rules in layout_rules().values():
                     claimed = rules.dataset_claim(group, path, child)
                     if claimed is not None:
-                        self.tell(*claimed)
+                        self.report(*claimed)
 
     def _sparse_array(self, group: Group, name: str, path: str) -> bool:
         """Check a dataset that HDF5 cannot open; False where HDF5 can, or where it is not a sparse array either."""
@@ -239,12 +241,12 @@ class Check:
         self.checked.sparse_arrays += 1
         return True
 
-    def _safely(self, path: str, work: Callable[[], Any]) -> Any:
+    def _safely(self, path: str, work: Callable[[], T]) -> T | None:
         """The result of `work`; if the file makes it fail, None, and a finding."""
         try:
             return work()
         except hdf5_errors(ColonnadeError, MemoryError) as error:
-            self.tell("H1", Breach("error", path, f"this cannot be checked: {error}", str(error)))
+            self.report("H1", Breach("error", path, f"this cannot be checked: {error}", str(error)))
             return None
 
     def _table(self, layout: Layout, group: Group, path: str) -> None:
@@ -252,17 +254,17 @@ class Check:
         try:
             raw = rules_of(layout).inspect(group, path, self.values, self.variant)
         except ColonnadeError as error:
-            self.tell(*rules_of(layout).not_inspected(path, error))
+            self.report(*rules_of(layout).not_inspected(path, error))
             return
         except hdf5_errors() as error:
-            self.tell("H1", Breach("error", path, f"this table cannot be checked: {error}"))
+            self.report("H1", Breach("error", path, f"this table cannot be checked: {error}"))
             return
         self.checked.columns += raw.n_columns
         self.checked.attributes += raw.n_attributes
         for rule in rules_of(layout).RULES:
             for check in rule.checks:
                 for breach in self._safely(path, partial(_listed, partial(check, raw))) or ():
-                    self.tell(rule.id, breach)
+                    self.report(rule.id, breach)
         self.checked.bytes_read += raw.bytes_read
         for column in raw.info.members:
             if column.storage == "sectioned":
@@ -296,13 +298,13 @@ class Check:
             if companion is not None and column.categories is not None and not isinstance(companion, pa.Array):
                 self._read_categories(path, companion)
         except ColonnadeError as error:
-            self.tell(*rules_of(layout).unreadable(raw, column, error))
+            self.report(*rules_of(layout).unreadable(raw, column, error))
         except hdf5_errors(MemoryError) as error:
-            self.tell("H1", Breach("error", path, f"the rows cannot be read: {error}", str(error)))
+            self.report("H1", Breach("error", path, f"the rows cannot be read: {error}", str(error)))
         else:
             breach = rules_of(layout).missing_is_described(raw, column) if missing else None
             if breach is not None:
-                self.tell("C6", breach)
+                self.report("C6", breach)
 
     def _claims_too_much(self, path: str, column: ColumnInfo, dataset: Dataset) -> bool:
         claimed, stored = column.n_rows * column.type.size, stored_bytes(dataset)
@@ -310,7 +312,7 @@ class Check:
         if not claims_too_much(claimed, stored):
             return False
         message = f"the rows are not checked: {claimed:,} bytes are claimed, {stored:,} are stored"
-        self.tell("H1", Breach("warning", path, message, f"{stored} bytes", f"{claimed} bytes"))
+        self.report("H1", Breach("warning", path, message, f"{stored} bytes", f"{claimed} bytes"))
         return True
 
     def _read(self, reader: ColumnReader, counted: bool = True) -> bool:
@@ -338,15 +340,15 @@ class Check:
             if wrong:
                 more = f", and {len(wrong) - 1:,} more" if len(wrong) > 1 else ""
                 message = f"the index is wrong in {wrong[0]}{more}"
-                self.tell("S8", Breach("error", where, message, str(wrong[0].found), str(wrong[0].expected)))
+                self.report("S8", Breach("error", where, message, str(wrong[0].found), str(wrong[0].expected)))
 
     def _face(self, layout: Layout, raw: RawTable) -> None:
         """Differences between a table and its AnnData view."""
         work = partial(face_differences, raw.group, layout, raw.info)
-        for one in self._safely(raw.path, partial(_listed, work)) or ():
-            self.tell("A16", one.breach)
+        for difference in self._safely(raw.path, partial(_listed, work)) or ():
+            self.report("A16", difference.breach)
 
-    def _wrong_indexes(self, layout: Layout, raw: RawTable) -> Iterator[tuple[str, list[Any], int]]:
+    def _wrong_indexes(self, layout: Layout, raw: RawTable) -> Iterator[tuple[str, list[Wrong], int]]:
         """For every index that suits its column: what is wrong with its contents, and its size."""
         home = join_path(raw.path, rules_of(layout).INDEX_HOME)
         for info, wrong in Indexes(raw.group, layout, raw.info, self.receipts).verify():

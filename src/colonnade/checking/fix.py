@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 from functools import partial
-from typing import Any
 
 from colonnade.checking.check import Check, Findings, rules_of
 from colonnade.dataclass import dataclass
@@ -22,6 +21,7 @@ from colonnade.layouts.index_home import IndexPlan
 from colonnade.model import Repair, shown_name
 from colonnade.nodes import Group
 from colonnade.pager.receipts import Receipts
+from colonnade.sparse.opened import SparseTarget
 
 MOST_ROUNDS = 5
 
@@ -41,7 +41,7 @@ class Fixed:
     dry_run: bool = False
 
 
-def plan_repairs(root: Group, receipts: Receipts, sparse: Any = None) -> Fixed:
+def plan_repairs(root: Group, receipts: Receipts, sparse: SparseTarget | None = None) -> Fixed:
     """What can be repaired, and what cannot; nothing is changed."""
     check = Check(receipts, indexes=True, sparse=sparse)
     found = check.file(root)
@@ -51,7 +51,7 @@ def plan_repairs(root: Group, receipts: Receipts, sparse: Any = None) -> Fixed:
     return Fixed(repairs, left)
 
 
-def apply_repairs(root: Group, receipts: Receipts, sparse: Any = None) -> Fixed:
+def apply_repairs(root: Group, receipts: Receipts, sparse: SparseTarget | None = None) -> Fixed:
     """Repair what can be repaired, and report what is left. One round is usually enough; a later round repairs what the
     first one exposed."""
     done: list[Repair] = []

@@ -7,7 +7,7 @@ follows, with a mark under the position of the error.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeGuard
 
 import click
@@ -63,7 +63,7 @@ def print_json(facts: Facts) -> None:
     click.echo(_encoded(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False)))
 
 
-def stream_json(facts: Facts, lists: Mapping[str, Iterable[list[Any]]]) -> int:
+def stream_json(facts: Facts, lists: Mapping[str, Iterable[Sequence[object]]]) -> int:
     """Print one JSON object whose lists are printed part by part, as they arrive; returns the exit code.
 
     An error ends the list and becomes the key `error` of the object, so that the JSON stays valid.
@@ -86,7 +86,7 @@ def stream_json(facts: Facts, lists: Mapping[str, Iterable[list[Any]]]) -> int:
     return code
 
 
-def _stream_list(parts: Iterable[list[Any]]) -> None:
+def _stream_list(parts: Iterable[Sequence[object]]) -> None:
     comma = ""
     for part in parts:
         lines = [json_line(item) for item in part]

@@ -26,7 +26,7 @@ def file_facts(file: File) -> Facts:
     return {"name": file.name, "bytes": size}
 
 
-def tell_tables(
+def print_tables(
     file: str,
     table: str | None,
     gather: Callable[[Table], Facts],

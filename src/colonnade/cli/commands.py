@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from colonnade.cli.answer import report_error
 from colonnade.errors import ColonnadeError
+
+if TYPE_CHECKING:  # imported by the commands that need them
+    from colonnade.h5.vetting import Links
+    from colonnade.model import Severity
+    from colonnade.pager.receipts import Trust
 
 
 def show_versions(context: click.Context, _option: click.Parameter, asked: bool) -> None:
@@ -48,9 +53,9 @@ def command_in(group: click.Group, name: str | None = None) -> Callable[[Callabl
     The function returns its exit code; its errors become one line and a code.
     """
 
-    def made(function: Callable[..., int]) -> click.Command:
+    def decorate(function: Callable[..., int]) -> click.Command:
         @wraps(function)
-        def guarded(*, as_json: bool, **given: Any) -> None:
+        def guarded(*, as_json: bool, **given: object) -> None:
             try:
                 code = function(as_json=as_json, **given)
             except BrokenPipeError:
@@ -62,13 +67,13 @@ def command_in(group: click.Group, name: str | None = None) -> Callable[[Callabl
         flag = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
         return group.command(name)(flag(guarded))
 
-    return made
+    return decorate
 
 
 command = command_in(main)
 
 
-def rows_or_auto(_context: click.Context, _option: click.Parameter, given: str | None) -> Any:
+def rows_or_auto(_context: click.Context, _option: click.Parameter, given: str | None) -> int | str | None:
     """The option as a number of rows, or "auto"."""
     if given is None or given == "auto":
         return given
@@ -127,28 +132,28 @@ def ls(file: str, as_json: bool) -> int:
 @file_argument
 @table_argument
 @links_option
-def info(file: str, table: str | None, links: Any, as_json: bool) -> int:
+def info(file: str, table: str | None, links: Links, as_json: bool) -> int:
     """Show how TABLE is stored: sizes, chunks, filters, missing marks, problems.
 
     Shows all tables of FILE if TABLE is not given. Exit code 1 when problems were found.
     """
-    from colonnade.cli.info import tell_storage
+    from colonnade.cli.info import print_storage
 
-    return tell_storage(file, table, as_json, links)
+    return print_storage(file, table, as_json, links)
 
 
 @command
 @file_argument
 @table_argument
 @links_option
-def schema(file: str, table: str | None, links: Any, as_json: bool) -> int:
+def schema(file: str, table: str | None, links: Links, as_json: bool) -> int:
     """Show the columns of TABLE: types, units, descriptions, categories.
 
     Shows all tables of FILE if TABLE is not given.
     """
-    from colonnade.cli.info import tell_columns
+    from colonnade.cli.info import print_columns
 
-    return tell_columns(file, table, as_json, links)
+    return print_columns(file, table, as_json, links)
 
 
 @command
@@ -164,7 +169,7 @@ def head(
     n_rows: int | None,
     columns: tuple[str, ...],
     rows: str | None,
-    links: Any,
+    links: Links,
     as_json: bool,
 ) -> int:
     """Show rows of TABLE.
@@ -200,10 +205,10 @@ def check(
     table: str | None,
     deep: bool,
     sarif: bool,
-    severity: Any,
+    severity: Severity,
     strict: bool,
     generation: str | None,
-    links: Any,
+    links: Links,
     as_json: bool,
 ) -> int:
     """Check FILE against every rule of its tables.
@@ -254,7 +259,7 @@ def append(
     source_table: str | None,
     create: bool,
     missing: tuple[str, ...],
-    links: Any,
+    links: Links,
     as_json: bool,
 ) -> int:
     """Append the rows of SOURCE to a table of FILE: all of them, or none.
@@ -302,7 +307,7 @@ def convert(
     metavar="TEXT|auto|portable",
     help="Store columns with these filters, such as shuffle+zstd:5, portable or none.",
 )
-def repack(file: str, chunk_rows: Any, filters: str | None, as_json: bool) -> int:
+def repack(file: str, chunk_rows: int | Literal["auto"] | None, filters: str | None, as_json: bool) -> int:
     """Rewrite FILE to its smallest size, in one step.
 
     Space left by dropped and replaced objects is freed; everything in the file is kept, with its links, attributes and
@@ -342,8 +347,8 @@ def where(
     out: str | None,
     row_numbers: bool,
     explain: bool,
-    trust: Any,
-    links: Any,
+    trust: Trust,
+    links: Links,
     as_json: bool,
 ) -> int:
     """Show, or write to a file, the rows of TABLE for which PREDICATE is true.
@@ -368,7 +373,7 @@ def where(
 @explain_option
 @trust_option
 @links_option
-def count(file: str, given: tuple[str, ...], explain: bool, trust: Any, links: Any, as_json: bool) -> int:
+def count(file: str, given: tuple[str, ...], explain: bool, trust: Trust, links: Links, as_json: bool) -> int:
     """Print how many rows TABLE has, or for how many of them PREDICATE is true.
 
     A single argument after FILE is the table if it is the path of one or begins with a slash, otherwise a predicate, as
@@ -385,15 +390,15 @@ def count(file: str, given: tuple[str, ...], explain: bool, trust: Any, links: A
 @columns_option
 @trust_option
 @links_option
-def stats(file: str, table: str | None, columns: tuple[str, ...], trust: Any, links: Any, as_json: bool) -> int:
+def stats(file: str, table: str | None, columns: tuple[str, ...], trust: Trust, links: Links, as_json: bool) -> int:
     """Show statistics of the columns of TABLE: missing, NaN, least, greatest, distinct.
 
     A column is read only if no search index has its statistics; --trust never reads all columns. NaN counts as one
     distinct value. TABLE may be left out when FILE holds one table. Exit code 1 when a column could not be read.
     """
-    from colonnade.cli.stats import tell_stats
+    from colonnade.cli.stats import print_stats
 
-    return tell_stats(file, table, columns, trust, as_json, links)
+    return print_stats(file, table, columns, trust, as_json, links)
 
 
 @main.group()
@@ -439,7 +444,7 @@ def build(file: str, given: tuple[str, ...], error_rate: float, max_values: int,
 @file_argument
 @table_argument
 @links_option
-def list_indexes(file: str, table: str | None, links: Any, as_json: bool) -> int:
+def list_indexes(file: str, table: str | None, links: Links, as_json: bool) -> int:
     """List the search indexes of TABLE: kind, size, and whether queries use them.
 
     Lists those of all tables if TABLE is not given. Exit code 1 when one is unusable.
@@ -466,7 +471,7 @@ def drop(file: str, given: tuple[str, ...], as_json: bool) -> int:
 @file_argument
 @table_argument
 @links_option
-def verify(file: str, table: str | None, links: Any, as_json: bool) -> int:
+def verify(file: str, table: str | None, links: Links, as_json: bool) -> int:
     """Compare the search indexes of TABLE with its columns; queries then use those that are correct.
 
     Verifies those of all tables if TABLE is not given. Exit code 1 when one is wrong.
@@ -493,9 +498,9 @@ def sparse_info(file: str, array: str | None, as_json: bool) -> int:
 
     Shows all sparse arrays of FILE if ARRAY is not given. Exit code 1 when one cannot be read.
     """
-    from colonnade.cli.sparse import tell_sparse
+    from colonnade.cli.sparse import print_sparse
 
-    return tell_sparse(file, array, as_json)
+    return print_sparse(file, array, as_json)
 
 
 @command_in(sparse, "dump")
@@ -516,9 +521,9 @@ def sparse_dump(file: str, array: str | None, box: str | None, as_json: bool) ->
 @box_option
 def sparse_defined(file: str, array: str | None, box: str | None, as_json: bool) -> int:
     """Print which elements of ARRAY are defined, chunk by chunk, as points and blocks."""
-    from colonnade.cli.sparse import tell_defined
+    from colonnade.cli.sparse import print_defined
 
-    return tell_defined(file, array, box, as_json)
+    return print_defined(file, array, box, as_json)
 
 
 @command_in(sparse, "convert")
@@ -553,6 +558,6 @@ def sparse_verify(file: str, array: str | None, as_json: bool) -> int:
 
     Exit code 1 when something is wrong.
     """
-    from colonnade.cli.sparse import tell_verified
+    from colonnade.cli.sparse import print_verified
 
-    return tell_verified(file, array, as_json)
+    return print_verified(file, array, as_json)

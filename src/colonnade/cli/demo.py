@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from shlex import quote
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -167,7 +167,7 @@ def make_batches(n_rows: int) -> Iterator[pa.RecordBatch]:
         yield make_events(start, min(DEMO_BATCH_ROWS, n_rows - start))
 
 
-def make_cube() -> np.ndarray[Any, Any]:
+def make_cube() -> np.ndarray:
     """Camera frames: one spot that moves over a noisy background; reproducible."""
     frames, height, width = CUBE_SHAPE
     turn = np.linspace(0, 2 * np.pi, frames)[:, None, None]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from colonnade.cli.answer import FINDINGS, FINE, Facts, print_json
-from colonnade.cli.choose import is_path_of_table, only_table, tell_tables
+from colonnade.cli.choose import is_path_of_table, only_table, print_tables
 from colonnade.cli.progress import counting_rows
 from colonnade.cli.text import cell, lines, new_grid, open_console, show_file, show_title
 from colonnade.errors import UsageError
@@ -116,7 +116,7 @@ def _index_facts(index: IndexInfo) -> Facts:
 
 
 def list_indexes(file: str, table: str | None, as_json: bool, links: Links = "folder") -> int:
-    tables = tell_tables(file, table, _table_facts, _show_lists, as_json, links)
+    tables = print_tables(file, table, _table_facts, _show_lists, as_json, links)
     bad = any(t["problem"] or any(one["problem"] for one in t["indexes"]) for t in tables)
     return FINDINGS if bad or not tables else FINE
 
@@ -161,7 +161,7 @@ def _state(index: Facts) -> Text:
 
 
 def verify_indexes(file: str, table: str | None, as_json: bool, links: Links = "folder") -> int:
-    tables = tell_tables(file, table, _verified, _show_verified, as_json, links)
+    tables = print_tables(file, table, _verified, _show_verified, as_json, links)
     bad = any(t["problem"] or any(one["wrong"] for one in t["indexes"]) for t in tables)
     return FINDINGS if bad or not tables else FINE
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from colonnade.cli.answer import FINDINGS, FINE, Facts
-from colonnade.cli.choose import tell_tables
+from colonnade.cli.choose import print_tables
 from colonnade.cli.text import (
     MOST_LINES,
     cell,
@@ -19,7 +19,7 @@ from colonnade.cli.text import (
     show_columns,
     show_file,
     show_title,
-    told_units,
+    units_text,
     value_text,
 )
 from colonnade.cli.values import plain_value, plain_values
@@ -40,8 +40,8 @@ FEW_CATEGORIES = 8
 WIDEST_UNITS = 18
 
 
-def tell_storage(file: str, table: str | None, as_json: bool, links: Links = "folder") -> int:
-    tables = tell_tables(file, table, info_facts, show_info, as_json, links)
+def print_storage(file: str, table: str | None, as_json: bool, links: Links = "folder") -> int:
+    tables = print_tables(file, table, info_facts, show_info, as_json, links)
     serious = [p for t in tables for p in t["problems"] if p["severity"] != "note"]
     return FINDINGS if serious or not tables or any(t["problem"] for t in tables) else FINE
 
@@ -144,14 +144,14 @@ def _show_stored_columns(console: Console, columns: list[Facts]) -> None:
 def _stored_column_cells(column: Facts) -> tuple[Text, ...]:
     return (
         name_cell(column),
-        lines(cell(column["type"]), cell(told_units(column["units"]), "dim"), cell(column["problem"], "red")),
+        lines(cell(column["type"]), cell(units_text(column["units"]), "dim"), cell(column["problem"], "red")),
         cell("a mask" if column["masked"] else "NA of R" if column["encoding"] == "r" else _fill_text(column["fill"])),
         lines(cell(_storage_text(column)), cell(_filters_text(column), "dim")),
         cell(size_text(column["stored_bytes"])),
     )
 
 
-def _fill_text(fill: Any) -> str:
+def _fill_text(fill: object) -> str:
     if fill is None:
         return "none"
     return cut(repr(fill) if isinstance(fill, str) else value_text(fill), WIDEST_FILL)
@@ -180,8 +180,8 @@ def _show_problems(console: Console, problems: list[Facts]) -> None:
 # -- schema --
 
 
-def tell_columns(file: str, table: str | None, as_json: bool, links: Links = "folder") -> int:
-    tables = tell_tables(file, table, schema_facts, show_schema, as_json, links)
+def print_columns(file: str, table: str | None, as_json: bool, links: Links = "folder") -> int:
+    tables = print_tables(file, table, schema_facts, show_schema, as_json, links)
     return FINDINGS if not tables or any(t["problem"] for t in tables) else FINE
 
 
@@ -222,7 +222,7 @@ def _n_categories(column: ColumnInfo) -> int | None:
     return len(column.type.members) if column.type.kind == "enum" else None
 
 
-def _categories(column: Column) -> tuple[list[Any] | None, str | None]:
+def _categories(column: Column) -> tuple[list[object] | None, str | None]:
     """The first few categories (None for a column without), or why they cannot be read."""
     if column.info.problem is not None:
         return None, None

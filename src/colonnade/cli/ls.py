@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from colonnade.cli.answer import FINE, Facts, print_json
 from colonnade.cli.choose import file_facts
@@ -22,6 +22,7 @@ from colonnade.h5.links import (
     open_group,
     walk_groups,
 )
+from colonnade.nodes import Group
 from colonnade.table import File, open
 from colonnade.table.show import size_text
 from colonnade.table.sparse import open_sparse
@@ -52,7 +53,7 @@ def ls_facts(file: File) -> Facts:
     return {"file": file_facts(file), "tables": tables, "objects": objects}
 
 
-def _entry(path: str, kind: str, **known: Any) -> Facts:
+def _entry(path: str, kind: str, **known: object) -> Facts:
     """One line of `ls`, with every key present."""
     keys = ("layout", "rows", "columns", "title", "shape", "type", "bytes", "target", "problem")
     return {"path": path, "kind": kind, **{key: known.get(key) for key in keys}}
@@ -143,7 +144,7 @@ def _sparse_entry(file: File, path: str) -> Facts:
         return _entry(path, "sparse array", problem=str(error))
 
 
-def _link_entry(group: Any, path: str, link: Child) -> Facts | None:
+def _link_entry(group: Group, path: str, link: Child) -> Facts | None:
     """The line for the target of a link; None for a group that can be opened, which has its own line."""
     if link.kind == "group":
         broken = open_group(group, link.name) is None
@@ -156,7 +157,7 @@ def _link_entry(group: Any, path: str, link: Child) -> Facts | None:
     return _entry(path, link.kind, problem=problem)
 
 
-def _array_entry(group: Any, path: str, name: str) -> Facts:
+def _array_entry(group: Group, path: str, name: str) -> Facts:
     dataset = open_dataset(group, name)
     if dataset is None:
         return _entry(path, "broken", problem="a dataset that cannot be opened")
@@ -168,7 +169,7 @@ def _array_entry(group: Any, path: str, name: str) -> Facts:
         return _entry(path, "broken", problem=f"a dataset whose header cannot be read: {error}")
 
 
-def _link_target(group: Any, name: str) -> str | None:
+def _link_target(group: Group, name: str) -> str | None:
     try:
         value = group.links.get_val(encode_name(name))
     except hdf5_errors():

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from colonnade.cli.answer import FINDINGS, FINE, print_json
 from colonnade.cli.choose import only_table
@@ -33,7 +33,7 @@ class InputSource:
     links: Links = "folder"
 
     @contextmanager
-    def rows(self, types: Types) -> Iterator[Any]:
+    def rows(self, types: Types) -> Iterator[object]:
         if self.path.suffix.lower() not in HDF5_ENDINGS:
             with rows_of(self.path, types, self.missing) as rows:
                 yield rows

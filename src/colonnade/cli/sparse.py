@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from types import EllipsisType
 
 import click
 import numpy as np
@@ -47,7 +47,7 @@ def parse_box_text(text: str | None) -> BoxKey:
     """Parse a box: "0:10,:" or "3,..."."""
     if text is None:
         return None
-    parts: list[Any] = []
+    parts: list[int | slice | EllipsisType] = []
     for part in text.split(","):
         words = [word.strip() for word in part.split(":")]
         if words == ["..."]:
@@ -56,14 +56,14 @@ def parse_box_text(text: str | None) -> BoxKey:
         if len(words) > 3 or not all(word.lstrip("-").isdigit() or (not word and len(words) > 1) for word in words):
             raise UsageError(f"{text!r} is not a box: write START:STOP[:STEP] or a number per dimension, with commas")
         numbers = [int(word) if word else None for word in words]
-        parts.append(slice(*numbers) if len(numbers) > 1 else numbers[0])
+        parts.append(int(words[0]) if len(words) == 1 else slice(*numbers))
     return tuple(parts)
 
 
 # -- info --
 
 
-def tell_sparse(file: str, name: str | None, as_json: bool) -> int:
+def print_sparse(file: str, name: str | None, as_json: bool) -> int:
     arrays = [_facts_or_problem(file, one) for one in _names(file, name)]
     if as_json:
         print_json({"file": {"name": file, "bytes": Path(file).stat().st_size}, "arrays": arrays})
@@ -102,7 +102,7 @@ def _facts(array: SparseArray) -> Facts:
     }  # fmt: skip
 
 
-def _python(value: Any) -> Any:
+def _python(value: object) -> object:
     """NumPy scalars and arrays as plain Python values."""
     return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
 
@@ -151,7 +151,7 @@ def dump_cells(file: str, name: str | None, box: str | None, as_json: bool) -> i
     return FINE
 
 
-def tell_defined(file: str, name: str | None, box: str | None, as_json: bool) -> int:
+def print_defined(file: str, name: str | None, box: str | None, as_json: bool) -> int:
     """Print the defined elements chunk by chunk, as the tools RFC proposes: POINT (a) and BLOCK (a)-(b), runs along the
     last dimension."""
     with _only(file, name) as array:
@@ -165,17 +165,17 @@ def tell_defined(file: str, name: str | None, box: str | None, as_json: bool) ->
     return FINE
 
 
-def _json_cells(array: SparseArray, box: BoxKey) -> Iterator[list[Any]]:
+def _json_cells(array: SparseArray, box: BoxKey) -> Iterator[list[object]]:
     for coords, values in array.iter_cells(box):
         yield [
             {"at": at, "value": plain_value(value)} for at, value in zip(coords.tolist(), _plain(values), strict=True)
         ]
 
 
-def _plain(values: np.ndarray) -> list[Any]:
+def _plain(values: np.ndarray) -> list[object]:
     if values.dtype.names:
         names = values.dtype.names
-        return [dict(zip(names, _python(row), strict=True)) for row in values]
+        return [dict(zip(names, row.tolist(), strict=True)) for row in values]
     return [_python(value) for value in values]
 
 
@@ -187,17 +187,17 @@ def _runs(coords: Coordinates) -> Iterator[Run]:
         yield coords[start].tolist(), coords[stop - 1].tolist(), slice(start, stop)
 
 
-def _show_run(first: list[int], values: list[Any]) -> None:
+def _show_run(first: list[int], values: list[object]) -> None:
     for at in range(0, len(values), _MOST_VALUES):
         place = [*first[:-1], first[-1] + at]
-        click.echo(f"{_place(place)}: {', '.join(_shown(one) for one in values[at : at + _MOST_VALUES])}")
+        click.echo(f"{_place(place)}: {', '.join(_shown(value) for value in values[at : at + _MOST_VALUES])}")
 
 
 def _place(coords: Sequence[int]) -> str:
-    return f"({','.join(str(one) for one in coords)})"
+    return f"({','.join(str(number) for number in coords)})"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return printable(str(plain_value(value)))
 
 
@@ -228,7 +228,7 @@ def convert_matrix(
 # -- verify --
 
 
-def tell_verified(file: str, name: str | None, as_json: bool) -> int:
+def print_verified(file: str, name: str | None, as_json: bool) -> int:
     names = _names(file, name)
     with waiting("verifying"):
         found = {one: verify_sparse(file, one) for one in names}

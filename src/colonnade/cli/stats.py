@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -19,7 +19,7 @@ from colonnade.cli.text import (
     open_console,
     show_columns,
     show_title,
-    told_units,
+    units_text,
     value_text,
 )
 from colonnade.cli.values import plain_values
@@ -40,7 +40,7 @@ FoundStats = ColumnStats | ColonnadeError
 SIGNS = {"exactly": "", "more than": "> ", "at most": "≤ "}
 
 
-def tell_stats(
+def print_stats(
     file: str, table: str | None, columns: tuple[str, ...], trust: Trust, as_json: bool, links: Links = "folder"
 ) -> int:
     with open(file, trust=trust, links=links) as opened:
@@ -99,7 +99,7 @@ def _distinct_facts(distinct: Distinct | None) -> Facts:
     return {"distinct": distinct.count, "distinct_is": distinct.how}
 
 
-def _plain(value: pa.Array | None) -> Any:
+def _plain(value: pa.Array | None) -> object:
     return None if value is None else plain_values(value)[0]
 
 
@@ -132,7 +132,7 @@ def _column_cells(column: Facts) -> tuple[Text, ...]:
         return name_cell(column), lines(cell(column["type"]), cell(column["problem"], "red")), *([empty] * 4)
     return (
         name_cell(column),
-        lines(cell(column["type"]), cell(told_units(column["units"]), "dim")),
+        lines(cell(column["type"]), cell(units_text(column["units"]), "dim")),
         cell(f"{column['n_missing']:,}"),
         cell("" if column["n_nan"] is None else f"{column['n_nan']:,}"),
         lines(cell(_value_text(column, column["min"])), cell(_value_text(column, column["max"]))),
@@ -140,7 +140,7 @@ def _column_cells(column: Facts) -> tuple[Text, ...]:
     )
 
 
-def _value_text(column: Facts, value: Any) -> str:
+def _value_text(column: Facts, value: object) -> str:
     """A least or greatest value; a time without trailing zeros in its fraction."""
     if value is None:
         return ""

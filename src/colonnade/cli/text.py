@@ -9,7 +9,8 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -39,9 +40,9 @@ def open_console(stderr: bool = False) -> Console:
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
 
 
-def _escape_unknown(stream: Any) -> None:
+def _escape_unknown(stream: TextIO) -> None:
     """Escape characters that the encoding of the stream does not have."""
-    if hasattr(stream, "reconfigure"):
+    if isinstance(stream, TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
 
 
@@ -88,13 +89,13 @@ def cell_len(text: str) -> int:
     return cell_len(text)
 
 
-def value_text(value: Any) -> str:
+def value_text(value: object) -> str:
     """One plain value as the text of a cell."""
     text = json.dumps(value, ensure_ascii=False) if isinstance(value, (bool, list, dict)) else cell_text(value)
     return cut(printable(text))
 
 
-def told_units(units: str | None) -> str:
+def units_text(units: str | None) -> str:
     """The units, unless the type of a timestamp already states them."""
     return "" if units is None or " since " in units else units
 
@@ -170,7 +171,7 @@ class ReadColumn:
 
     column: Column
     type: str
-    values: list[Any]
+    values: list[object]
     problem: str | None = None
 
 
@@ -235,13 +236,13 @@ def _text_column(column: ReadColumn) -> TextColumn:
     as_text = _complex_text if column.type.startswith("complex") else value_text
     cells = [as_text(value) for value in column.values]
     title = cut(printable(column.column.name))
-    under = printable(told_units(column.column.units) or column.type.removeprefix("categories of "))
+    under = printable(units_text(column.column.units) or column.type.removeprefix("categories of "))
     width = max(cell_len(text) for text in (*cells, title, under[:NARROW_CELL]))
     return TextColumn(title, cut(under, width), cells, column.type.startswith(NUMBER_TYPES), width)
 
 
-def _complex_text(value: Any) -> str:
-    return value_text(None if value is None else f"{complex(float(value['r']), float(value['i'])):.6g}")
+def _complex_text(value: object) -> str:
+    return value_text(f"{complex(float(value['r']), float(value['i'])):.6g}" if isinstance(value, dict) else None)
 
 
 def _row_lines(numbers: list[str], wide: int, columns: list[TextColumn]) -> Iterator[str]:

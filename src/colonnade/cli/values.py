@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +13,7 @@ from colonnade.arrays import Booleans
 from colonnade.columns.keys import number_dtype
 
 
-def plain_values(array: pa.Array) -> list[Any]:
+def plain_values(array: pa.Array) -> list[object]:
     """Arrow values for JSON: None where missing, bytes as hex, times as ISO strings, categories by name."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
@@ -36,7 +35,7 @@ def plain_values(array: pa.Array) -> list[Any]:
     return [plain_value(value) for value in array.to_pylist()]
 
 
-def plain_value(value: Any) -> Any:
+def plain_value(value: object) -> object:
     """A Python value for JSON: NaN and infinities as strings, bytes as hex, other objects as their str()."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
@@ -66,25 +65,25 @@ def _is_there(array: pa.Array) -> Booleans:
     return np.unpackbits(np.frombuffer(bits, "u1"), count=last, bitorder="little")[first:].astype(np.bool_)
 
 
-def _plain_categories(array: pa.Array) -> list[Any]:
+def _plain_categories(array: pa.Array) -> list[object]:
     names = plain_values(array.dictionary)
     return [None if code is None else names[code] for code in array.indices.to_pylist()]
 
 
-def _plain_structs(array: pa.Array) -> list[Any]:
+def _plain_structs(array: pa.Array) -> list[object]:
     names = [array.type.field(i).name for i in range(array.type.num_fields)]
     parts = [plain_values(part) for part in array.flatten()]
     there = _is_there(array).tolist()
     return [{n: part[at] for n, part in zip(names, parts, strict=True)} if ok else None for at, ok in enumerate(there)]
 
 
-def _plain_lists(array: pa.Array) -> list[Any]:
+def _plain_lists(array: pa.Array) -> list[object]:
 
     items = iter(plain_values(array.flatten()))
     return [None if n is None else list(islice(items, n)) for n in pc.list_value_length(array).to_pylist()]
 
 
-def _plain_dates(array: pa.Array) -> list[Any]:
+def _plain_dates(array: pa.Array) -> list[object]:
     """ISO strings for any year and unit, which Python's datetime cannot do; times with a zone are given in UTC."""
     kind = array.type
     unit = kind.unit if pa.types.is_timestamp(kind) else "D" if pa.types.is_date32(kind) else "ms"
@@ -97,7 +96,7 @@ def _plain_dates(array: pa.Array) -> list[Any]:
     return [f"{text}{zone}" if ok else None for text, ok in zip(strings.tolist(), there, strict=True)]
 
 
-def _plain_short_floats(array: pa.Array) -> list[Any]:
+def _plain_short_floats(array: pa.Array) -> list[object]:
     """16-bit and 32-bit floats with the digits they have: 0.1, not 0.10000000149011612."""
     short = number_dtype(array.type).type
     return [None if value is None else plain_value(float(str(short(value)))) for value in array.to_pylist()]

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 import click
 import pyarrow as pa
@@ -29,6 +29,21 @@ from colonnade.pager.safe_files import open_device, written_whole
 from colonnade.query.plan import Plan
 from colonnade.table import File, Query, Table, open
 from colonnade.table.show import rows_text, size_text, type_word
+
+if TYPE_CHECKING:
+
+    class BatchWriter(Protocol):
+        """A writer of Arrow's: CSV, IPC or Parquet."""
+
+        def write_batch(self, batch: pa.RecordBatch) -> None: ...
+        def close(self) -> None: ...
+
+    class ByteStream(Protocol):
+        """Where bytes are written."""
+
+        def write(self, data: bytes, /) -> object: ...
+        def flush(self) -> None: ...
+
 
 SHOWN_ROWS = 20
 PART = 65_536
@@ -79,7 +94,7 @@ def find_rows(
     with open(file, trust=trust, links=links) as opened:
         question = _question(opened, given, wish)
         if wish.explain:
-            tell_plan(question.facts, question.rows.explain(), as_json)
+            print_plan(question.facts, question.rows.explain(), as_json)
             return FINE
         if wish.row_numbers:
             return print_row_numbers(question, as_json)
@@ -100,7 +115,7 @@ def _question(file: File, given: Sequence[str], wish: ReadOptions) -> Question:
 # -- other things than rows --
 
 
-def tell_plan(facts: Facts, plan: Plan, as_json: bool) -> None:
+def print_plan(facts: Facts, plan: Plan, as_json: bool) -> None:
     """Print a plan as text, or with other facts as JSON."""
     if as_json:
         print_json({**facts, "plan": plan_facts(plan)})
@@ -166,7 +181,7 @@ def print_records(question: Question) -> int:
     return code or (FINE if len(numbers) else FINDINGS)
 
 
-def _records(batch: pa.RecordBatch, names: Sequence[str]) -> list[Any]:
+def _records(batch: pa.RecordBatch, names: Sequence[str]) -> list[object]:
     """The rows of a batch as dicts of plain data."""
     if not names:
         return [{} for _ in range(batch.num_rows)]
@@ -288,7 +303,7 @@ def _batch_rows(question: Question) -> int:
     return max(1, min(PART, BATCH_BYTES // max(width, 1)))
 
 
-def _feed(writer: Any, sink: pa.NativeFile, batches: Batches) -> None:
+def _feed(writer: BatchWriter, sink: pa.NativeFile, batches: Batches) -> None:
     """Give all batches to a writer. After an error the writer must not end its file as if it were complete."""
     try:
         for batch in batches:
@@ -337,7 +352,7 @@ def _csv_array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     return pa.array([None if value is None else _csv_text(value) for value in plain_values(array)], pa.string())
 
 
-def _csv_text(value: Any) -> str:
+def _csv_text(value: object) -> str:
     return value if isinstance(value, str) else json_line(value)
 
 
@@ -403,7 +418,7 @@ def _stdout(form: str) -> Iterator[pa.NativeFile]:
 
 
 @contextmanager
-def _pipe(stream: Any) -> Iterator[pa.NativeFile]:
+def _pipe(stream: ByteStream) -> Iterator[pa.NativeFile]:
     sink = pa.PythonFile(_Pipe(stream), mode="w")
     try:
         yield sink
@@ -416,7 +431,7 @@ class _Pipe:
 
     closed = False
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
         self._place = 0
 
@@ -438,7 +453,7 @@ class _Pipe:
 class _Terminal:
     """A terminal: control characters in the output do not reach it raw."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
         self._decoder = getincrementaldecoder("utf-8")("backslashreplace")
 
@@ -459,7 +474,7 @@ def count_rows(
         query = matching(opened, table, predicate)
         facts = {"file": file_facts(opened), "table": table.path, "predicate": predicate, "n_rows": table.n_rows}
         if explain:
-            tell_plan(facts, query.select().explain(), as_json)
+            print_plan(facts, query.select().explain(), as_json)
             return FINE
         with waiting("counting"):
             count = query.count()

@@ -8,11 +8,14 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import ArrayLike
 
 from colonnade.anndata import Members, SparseMatrix, read_element, write_elements
 from colonnade.anndata.parts import RowIndices
@@ -22,6 +25,7 @@ from colonnade.errors import FormatError, TableNotFound, UsageError
 from colonnade.h5.files import Target
 from colonnade.h5.links import join_path
 from colonnade.h5.nodes import find_member, kind_of, member_names, path_of
+from colonnade.nodes import H5Group
 from colonnade.predicate.tree import Predicate
 from colonnade.table import File, Table
 from colonnade.table import open as open_file
@@ -30,19 +34,24 @@ from colonnade.table import write as write_table
 if TYPE_CHECKING:
     import anndata
 
-WantedMembers = str | Predicate | Any  # a predicate, row numbers, or one boolean per row; None: all
+    class Cuttable(Protocol):
+        """An array, a matrix or a frame."""
+
+        def __getitem__(self, key: object, /) -> Cuttable: ...
+
+
+WantedMembers = str | Predicate | ArrayLike | None  # a predicate, row numbers, or one boolean per row; None: all
 # Which axes the members of a mapping have: of obs (0) and of var (1).
 AXIS_NAMES = {"layers": (0, 1), "obsm": (0,), "varm": (1,), "obsp": (0, 0), "varp": (1, 1)}
 
 GRAPHS = ("connectivities", "distances")
 
 
-def _anndata() -> Any:
+def _anndata() -> ModuleType:
     try:
-        import anndata
+        return import_module("anndata")
     except ImportError:
         raise UsageError("this needs the package anndata (pip install anndata)") from None
-    return anndata
 
 
 def to_anndata(
@@ -80,7 +89,7 @@ def _read(file: File, element: str, obs: WantedMembers, var: WantedMembers) -> a
     return _Cut(group, axes[0].rows, axes[1].rows).anndata()
 
 
-def _frame(file: File, group: Any, name: str) -> Table:
+def _frame(file: File, group: H5Group, name: str) -> Table:
     try:
         return file[join_path(path_of(group), name)]
     except TableNotFound:
@@ -102,36 +111,36 @@ class _Axis:
 class _Cut:
     """An AnnData group, and the requested rows of its axes."""
 
-    def __init__(self, group: Any, obs: RowIndices | None, var: RowIndices | None) -> None:
+    def __init__(self, group: H5Group, obs: RowIndices | None, var: RowIndices | None) -> None:
         self.group = group
         self.rows = (obs, var)
 
     def anndata(self) -> anndata.AnnData:
-        parts: dict[str, Any] = {name: self._member(name, (axis,)) for axis, name in enumerate(("obs", "var"))}
+        parts: dict[str, object] = {name: self._member(name, (axis,)) for axis, name in enumerate(("obs", "var"))}
         parts["X"] = self._member("X", (0, 1))
         for name, axes in AXIS_NAMES.items():
             parts[name] = self._mapping(name, axes)
         parts["uns"] = self._uns()
         _move_graphs(parts, self.rows[0])
-        made: anndata.AnnData = _anndata().AnnData(**parts, raw=self._raw())
-        return made
+        result: anndata.AnnData = _anndata().AnnData(**parts, raw=self._raw())
+        return result
 
-    def _member(self, name: str, axes: tuple[int, ...]) -> Any:
+    def _member(self, name: str, axes: tuple[int, ...]) -> object:
         node = find_member(self.group, name)
         return None if node is None else _scipy(read_rows(node, *(self.rows[axis] for axis in axes)))
 
-    def _mapping(self, name: str, axes: tuple[int, ...]) -> dict[str, Any]:
+    def _mapping(self, name: str, axes: tuple[int, ...]) -> dict[str, object]:
         mapping = find_member(self.group, name)
         if mapping is None or kind_of(mapping) != "group":
             return {}
         rows = [self.rows[axis] for axis in axes]
-        return {one: _scipy(read_rows(find_member(mapping, one), *rows)) for one in member_names(mapping)}
+        return {member: _scipy(read_rows(find_member(mapping, member), *rows)) for member in member_names(mapping)}
 
-    def _uns(self) -> Any:
+    def _uns(self) -> object:
         uns = find_member(self.group, "uns")
         return {} if uns is None else _objects(read_element(uns, pandas=True))
 
-    def _raw(self) -> dict[str, Any] | None:
+    def _raw(self) -> dict[str, object] | None:
         """The members of raw, which has the rows of obs and its own columns."""
         raw = find_member(self.group, "raw")
         if raw is None or kind_of(raw) != "group":
@@ -141,65 +150,70 @@ class _Cut:
         if matrix is not None:
             parts["X"] = _scipy(read_rows(matrix, self.rows[0]))
         if varm is not None:
-            parts["varm"] = {one: _scipy(read_rows(find_member(varm, one), None)) for one in member_names(varm)}
+            members = member_names(varm)
+            parts["varm"] = {member: _scipy(read_rows(find_member(varm, member), None)) for member in members}
         return parts
 
 
-def _move_graphs(parts: dict[str, Any], rows: RowIndices | None) -> None:
+def _move_graphs(parts: dict[str, object], rows: RowIndices | None) -> None:
     """Graphs that older files keep in uns/neighbors go to obsp, where anndata would put them, cut like the others."""
-    neighbors = parts["uns"].get("neighbors")
-    for name in GRAPHS if isinstance(neighbors, dict) else ():
+    uns, obsp = parts["uns"], parts["obsp"]
+    neighbors = uns.get("neighbors") if isinstance(uns, dict) else None
+    if not isinstance(neighbors, dict) or not isinstance(obsp, dict):
+        return
+    for name in GRAPHS:
         graph = neighbors.get(name)
-        if len(getattr(graph, "shape", ())) == 2:
+        if graph is not None and len(getattr(graph, "shape", ())) == 2:
             del neighbors[name]
-            parts["obsp"].setdefault(name, graph if rows is None else graph[rows][:, rows])
+            obsp.setdefault(name, graph if rows is None else graph[rows][:, rows])
 
 
-def _scipy(value: Any) -> Any:
+def _scipy(value: Cuttable) -> Cuttable:
     """A matrix as one of SciPy's sparse arrays, where anndata is set to read them so; anything else as it is."""
     kind = getattr(value, "format", None)
     if kind not in ("csr", "csc") or not _anndata().settings.use_sparse_array_on_read:
         return value
-    return as_sparse_array(value)
+    converted: Cuttable = as_sparse_array(value)
+    return converted
 
 
-def in_memory(value: Any) -> Any:
+def in_memory(value: object) -> object:
     """The value with every lazy matrix in it read into memory."""
     if isinstance(value, SparseMatrix):
         return _scipy(value.to_scipy())
     if isinstance(value, Mapping):
-        return {name: in_memory(one) for name, one in value.items()}
+        return {name: in_memory(member) for name, member in value.items()}
     return value
 
 
-def _objects(value: Any) -> Any:
+def _objects(value: object) -> object:
     """What uns holds, in memory: AnnData objects in it are objects again."""
     if isinstance(value, Members) and value.kind == "anndata":
-        return _anndata().AnnData(**{name: _objects(one) for name, one in value.items()})
+        return _anndata().AnnData(**{name: _objects(member) for name, member in value.items()})
     if isinstance(value, Mapping):
-        return {name: _objects(one) for name, one in value.items()}
+        return {name: _objects(member) for name, member in value.items()}
     return in_memory(value)
 
 
 # -- files of before 0.7 --
 
 
-def _read_old(group: Any, obs: WantedMembers, var: WantedMembers) -> anndata.AnnData:
+def _read_old(group: H5Group, obs: WantedMembers, var: WantedMembers) -> anndata.AnnData:
     lazy, frames = read_element(group), read_element(group, pandas=True)
     rows = [_old_rows(lazy[name], wanted) for name, wanted in (("obs", obs), ("var", var))]
-    parts: dict[str, Any] = {name: frames[name].iloc[rows[axis]] for axis, name in enumerate(("obs", "var"))}
-    parts["X"] = _picked(frames.get("X"), rows)
+    parts: dict[str, object] = {name: frames[name].iloc[rows[axis]] for axis, name in enumerate(("obs", "var"))}
+    parts["X"] = _cut(frames.get("X"), rows)
     for name, axes in AXIS_NAMES.items():
-        held = in_memory(frames.get(name, {}))
-        parts[name] = {one: _picked(value, [rows[axis] for axis in axes]) for one, value in held.items()}
+        members = frames.get(name, {})
+        parts[name] = {member: _cut(value, [rows[axis] for axis in axes]) for member, value in members.items()}
     raw = frames.get("raw")
     kept = None
     if raw is not None:
-        kept = {"X": _picked(raw["X"], rows[:1]), "var": raw["var"], "varm": in_memory(raw.get("varm", {}))}
+        kept = {"X": _cut(raw["X"], rows[:1]), "var": raw["var"], "varm": in_memory(raw.get("varm", {}))}
     parts["uns"] = _objects(frames.get("uns", {}))
     _move_graphs(parts, rows[0])
-    made: anndata.AnnData = _anndata().AnnData(**parts, raw=kept)
-    return made
+    result: anndata.AnnData = _anndata().AnnData(**parts, raw=kept)
+    return result
 
 
 def _old_rows(frame: pa.Table, wanted: WantedMembers) -> RowIndices:
@@ -208,19 +222,19 @@ def _old_rows(frame: pa.Table, wanted: WantedMembers) -> RowIndices:
         return np.arange(len(frame))
     if not isinstance(wanted, (str, Predicate)):
         return increasing(wanted, len(frame))
-    held = io.BytesIO()
-    write_table(held, frame, table="frame")
-    with open_file(held) as file:
+    stream = io.BytesIO()
+    write_table(stream, frame, table="frame")
+    with open_file(stream) as file:
         return file["frame"].where(wanted).row_numbers()
 
 
-def _picked(value: Any, rows: list[RowIndices]) -> Any:
-    found = in_memory(value)
-    if found is None:
+def _cut(value: Cuttable | SparseMatrix | None, rows: list[RowIndices]) -> object:
+    array = _scipy(value.to_scipy()) if isinstance(value, SparseMatrix) else value
+    if array is None:
         return None
     for axis, chosen in enumerate(rows):
-        found = found[chosen] if axis == 0 else found[:, chosen]
-    return found
+        array = array[chosen] if axis == 0 else array[:, chosen]
+    return array
 
 
 # -- the way back --

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict, Unpack
 
 from colonnade.anndata.objects import refuse_broken
 from colonnade.converting.rows import rows_of
 from colonnade.dataclass import dataclass
 from colonnade.edit.create import Draft, TableOptions, prepare
 from colonnade.errors import DataError, UsageError
-from colonnade.h5.links import open_group
+from colonnade.h5.links import group_at
 from colonnade.layouts import Layout, named_layout
 from colonnade.layouts.conversion import (
     STRING_ATTRIBUTES,
@@ -19,7 +19,15 @@ from colonnade.layouts.conversion import (
     open_node,
 )
 from colonnade.model import Progress
+from colonnade.nodes import Node
 from colonnade.table import File, Table
+
+
+class LayoutOptions(TypedDict):
+    """Options of `convert` that only some layouts have."""
+
+    version: str | None
+    directory: bool
 
 
 @dataclass
@@ -36,7 +44,7 @@ class TableDraft:
         former, target = self.table._layout.conversion, self.draft.layout.conversion
         target.check_path(path)
         file._write(path, self.draft, "error", progress)
-        group: Any = open_group(file._handle.root, path)
+        group = group_at(file._handle.root, path)
         own = (*former.group_attributes, *target.group_attributes)
         copy_user_attributes(self.source.group, group, own, kept=(TITLE_ATTRIBUTE, *STRING_ATTRIBUTES))
         written = file[path]
@@ -46,7 +54,7 @@ class TableDraft:
         schemas = (self.draft.source.schema, written.schema)
         target.complete(self.source, former, self.names, group, nodes, schemas)
 
-    def _copy_column_attributes(self, name: str, target: Any | None) -> None:
+    def _copy_column_attributes(self, name: str, target: Node | None) -> None:
         former, new = self.table._layout.conversion, self.draft.layout.conversion
         node = self.source.node(name)
         if node is None or target is None:
@@ -60,7 +68,7 @@ def source_table(table: Table) -> SourceTable:
     return SourceTable(table.path, table.info, table.schema, table._group, lambda name: table[name].categories)
 
 
-def draft_table(table: Table, layout: str, **options: Any) -> TableDraft:
+def draft_table(table: Table, layout: str, **options: Unpack[LayoutOptions]) -> TableDraft:
     """Check a table; what the layout cannot hold is refused with the column's path."""
     _refuse_unfit(table)
     target, source = named_layout(layout), source_table(table)
@@ -70,9 +78,7 @@ def draft_table(table: Table, layout: str, **options: Any) -> TableDraft:
     return TableDraft(table, source, draft, names)
 
 
-def _prepare(
-    table: Table, source: SourceTable, target: Layout, names: dict[str, str], options: dict[str, Any]
-) -> Draft:
+def _prepare(table: Table, source: SourceTable, target: Layout, names: dict[str, str], options: LayoutOptions) -> Draft:
     """A draft of the rows under their new names; errors name the column by its path in the source."""
     former, conversion = table._layout.conversion, target.conversion
     columns = {

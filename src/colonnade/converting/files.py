@@ -8,9 +8,8 @@ from contextlib import closing
 from dataclasses import field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from colonnade.converting.draft import TableDraft, draft_table
+from colonnade.converting.draft import LayoutOptions, TableDraft, draft_table
 from colonnade.converting.indexes import indexes_of
 from colonnade.dataclass import dataclass
 from colonnade.edit.sparse_copy import MovingArrays
@@ -19,6 +18,7 @@ from colonnade.h5.copying import copy_file
 from colonnade.h5.links import address, children, group_at, is_shared, join_path
 from colonnade.layouts import LAYOUTS, located, named_layout, new_directory
 from colonnade.model import Progress
+from colonnade.nodes import Group
 from colonnade.sparse.opened import OpenTarget
 from colonnade.table import File, Table
 from colonnade.table import open as open_file
@@ -73,7 +73,7 @@ def convert(
     """
     into = _directory_layout() if directory and layout is None else _layout(target, layout)
     named_layout(into).create(version, directory)  # refuses what the layout does not have
-    options = {"version": version, "directory": directory}
+    options: LayoutOptions = {"version": version, "directory": directory}
     if Path(target).exists() and not overwrite:
         raise UsageError(f"{os.fspath(target)} is there already (overwrite=True, or --overwrite, replaces it)")
     if isinstance(source, File):
@@ -85,15 +85,15 @@ def convert(
 
 
 def _converted(
-    source: File, target: str | os.PathLike[str], layout: str, options: dict[str, Any], progress: Progress | None
+    source: File, target: str | os.PathLike[str], layout: str, options: LayoutOptions, progress: Progress | None
 ) -> Converted:
-    if options.get("directory"):
+    if options["directory"]:
         return _into_directory(source, Path(target), layout, options, progress)
     return _Conversion(source, layout, options).run(target, progress)
 
 
 def _into_directory(
-    source: File, target: Path, layout: str, options: dict[str, Any], progress: Progress | None
+    source: File, target: Path, layout: str, options: LayoutOptions, progress: Progress | None
 ) -> Converted:
     """Write the only table of a file as a directory, which has no place for anything else."""
     paths = source._consistent(source._layout_tables)
@@ -148,7 +148,7 @@ def _layout(target: str | os.PathLike[str], layout: str | None) -> str:
 class _Conversion:
     """One conversion: everything to be converted is checked before anything is written."""
 
-    def __init__(self, source: File, layout: str, options: dict[str, Any]) -> None:
+    def __init__(self, source: File, layout: str, options: LayoutOptions) -> None:
         self.source = source
         self.done = Converted(layout)
         self.drafts: dict[str, TableDraft] = {}
@@ -190,7 +190,7 @@ class _Conversion:
         self.done.notes += indexes.build(file, path, draft.names)
         self.done.indexes += indexes.built
 
-    def _copy(self, root: Any, file: File, without: Collection[int], reported: _Progress) -> None:
+    def _copy(self, root: Group, file: File, without: Collection[int], reported: _Progress) -> None:
         if self.source._handle.path is None:  # its bytes cannot be read past HDF5: sparse arrays are refused
             copy_file(root, file.h5["/"].id, progress=reported.copied, without=without)
             return

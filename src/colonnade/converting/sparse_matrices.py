@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from colonnade.errors import FormatError, UsageError
 from colonnade.h5.damage import translate_hdf5_errors
 from colonnade.h5.files import FileHandle, open_file
 from colonnade.h5.nodes import Array, find_member, kind_of, member_names, path_of, place_of
+from colonnade.nodes import H5Node
 from colonnade.sparse.array import SparseArray, find_sparse, open_sparse
 from colonnade.sparse.create import Filters, SparseOptions
 from colonnade.sparse.opened import change_path
@@ -127,14 +127,14 @@ def _find_matrices(handle: FileHandle) -> list[str]:
     return sorted(paths)
 
 
-def _is_matrix(group: Any) -> bool:
+def _is_matrix(group: H5Node) -> bool:
     nodes = (find_member(group, part) for part in ("data", "indices", "indptr"))
     return all(node is not None and kind_of(node) == "dataset" for node in nodes)
 
 
 def _open_matrix(handle: FileHandle, path: str) -> SparseMatrix:
     """The matrix at a path, found by hard links only."""
-    node: Any = handle.h5
+    node: H5Node | None = handle.h5
     for name in path.split("/"):
         if name and node is not None:
             node = find_member(node, name) if kind_of(node) == "group" else None
@@ -183,7 +183,7 @@ def _sorted(given: SparseArray | SparseMatrix | CellStream, n_threads: int | Non
         yield array
 
 
-def _export(array: SparseArray, source: str, target: str, wanted: str, path: str, filters: Any) -> ConvertedMatrix:
+def _export(array: SparseArray, source: str, target: str, wanted: str, path: str, filters: Filters) -> ConvertedMatrix:
     if array.ndim != 2 or array.dtype.kind not in "biufc" or array.fill != 0:
         raise UsageError(f"cannot write {array.name} as {wanted}: it is not a matrix of numbers with fill 0")
     count = array.n_defined
@@ -199,7 +199,7 @@ def _export(array: SparseArray, source: str, target: str, wanted: str, path: str
     return ConvertedMatrix(source, f"{target}:/{path.strip('/')}", wanted, array.shape, count)
 
 
-def _bands(array: SparseArray, major: int) -> Iterator[tuple[Any, Any, Any]]:
+def _bands(array: SparseArray, major: int) -> Iterator[tuple[Array, Array, Array]]:
     """For some rows (or columns) at a time: how many cells each has, their other coordinates, their values."""
     size = max(1, min(_BAND, array.chunks[major]))
     for start in range(0, array.shape[major], size):
@@ -215,7 +215,7 @@ def _bands(array: SparseArray, major: int) -> Iterator[tuple[Any, Any, Any]]:
 
 def _write_matrix(
     handle: FileHandle, name: str, shape: tuple[int, int], by: str, dtype: np.dtype, n_values: int,
-    bands: Iterator[tuple[Array, Array, Array]], filters: str | None,
+    bands: Iterator[tuple[Array, Array, Array]], filters: Filters,
 ) -> None:  # fmt: skip
     """Write a group as AnnData does; `bands` gives lengths, minor coordinates and values of some rows.
 
