@@ -46,7 +46,7 @@ MOST = {
     "is no": 11,
     "texts": 109,
     "anew": 7,
-    "told": 112,
+    "told": 111,
     "the same": 12,
     "beside": 25,
     "mend": 0,
