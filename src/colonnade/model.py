@@ -581,7 +581,7 @@ class LazyColumns(Sequence[ColumnInfo]):
     def __hash__(self) -> int:
         return hash(tuple(self))
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return tuple, (tuple(self),)
 
 
@@ -606,7 +606,7 @@ class ColumnsByName(Mapping[str, ColumnInfo]):
     def __len__(self) -> int:
         return len(self._names)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return dict, (dict(self),)
 
 
@@ -638,7 +638,7 @@ class LazyFindings(Sequence[Finding]):
     def __hash__(self) -> int:
         return hash(self._all())
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return tuple, (self._all(),)
 
 

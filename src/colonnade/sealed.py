@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 
 class Sealed:
     """Only properties with a setter can be set; anything else raises an AttributeError that lists those properties."""
 
     __slots__ = ()
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name.startswith("_") or getattr(getattr(type(self), name, None), "fset", None) is not None:
             object.__setattr__(self, name, value)
             return

@@ -5,8 +5,7 @@ Every operation works on whole arrays of ranges, so millions of ranges are fast.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -18,7 +17,7 @@ RowNumbers = Int64s
 _FARTHEST = 1 << 62  # row numbers up to here plus one chunk do not overflow
 
 
-def row_numbers(rows: Any, n_rows: int) -> RowNumbers:
+def row_numbers(rows: Iterable[int] | np.ndarray, n_rows: int) -> RowNumbers:
     """Row numbers counted from the first row; negative ones count from the end. Raises if there is no such row."""
     numbers = integers(rows)
     outside = (numbers < -n_rows) | (numbers >= n_rows)
@@ -27,7 +26,7 @@ def row_numbers(rows: Any, n_rows: int) -> RowNumbers:
     return np.where(numbers < 0, numbers + n_rows, numbers).astype(np.int64)
 
 
-def integers(given: Any) -> np.ndarray:
+def integers(given: Iterable[int] | np.ndarray) -> np.ndarray:
     """A 1-D array of integers that can be compared and cast safely: a cast of 2**64 - 1 to int64 would make it -1.
 
     Its dtype is int64, or object (Python integers) where one does not fit: those cannot be rows of a table.
@@ -47,7 +46,7 @@ def integers(given: Any) -> np.ndarray:
     return numbers.astype(object)
 
 
-def _is_integer(value: Any) -> bool:
+def _is_integer(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
 
 from colonnade import kernels
+from colonnade.arrays import Booleans, Octets
 from colonnade.filters.codecs import LOADING, Data, as_view
 from colonnade.filters.undo import SCALE_OFFSET, SCALE_OFFSET_HEAD, is_copy, scale_offset_form
 from colonnade.model import FilterInfo, StoredType
@@ -131,14 +132,14 @@ FLOATS = 1  # class of the datatype, in the options of scale-offset
 HIGHEST_LEVEL, QUICK_LEVEL = 9, 3
 
 
-def _fast_zlib() -> Any | None:
+def _fast_zlib() -> ModuleType | None:
     """isal's replacement of zlib, which deflates faster, if it is installed."""
     with LOADING:
         return _loaded_zlib()
 
 
 @cache
-def _loaded_zlib() -> Any | None:
+def _loaded_zlib() -> ModuleType | None:
     try:
         from isal import isal_zlib
     except ImportError:
@@ -215,7 +216,7 @@ def _pack_decimals(values: np.ndarray, fill: bytes | None, decimals: int) -> Dat
     return made[:size] if _are_near(values, is_fill, made[:size], fill, decimals) else None
 
 
-def _are_near(values: Any, is_fill: Any, made: Any, fill: bytes | None, decimals: int) -> bool:
+def _are_near(values: np.ndarray, is_fill: Booleans, made: Octets, fill: bytes | None, decimals: int) -> bool:
     """Whether values come back rounded, and exactly the same ones are missing."""
     back = np.empty_like(values)
     kernels.decode_scaleoffset(made, back, fill, decimals)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import zlib
 from functools import cache
 from threading import Lock
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
@@ -33,13 +33,13 @@ def as_view(data: Data) -> memoryview:
 LOADING = Lock()  # optional packages: if several threads import one at the same time, some may find it half loaded
 
 
-def _libdeflate() -> Any | None:
+def _libdeflate() -> ModuleType | None:
     with LOADING:
         return _loaded_libdeflate()
 
 
 @cache
-def _loaded_libdeflate() -> Any | None:
+def _loaded_libdeflate() -> ModuleType | None:
     """The package deflate, which inflates faster than zlib, if it is installed."""
     try:
         import deflate

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -108,7 +107,7 @@ class Pipeline:
             out[...] = given
 
 
-def _size_before(steps: Sequence[tuple[int, Any, Any]], chunk_bytes: int) -> int | None:
+def _size_before(steps: Sequence[tuple[int, object, object]], chunk_bytes: int) -> int | None:
     """The size of a chunk after these filters; None if it depends on the data."""
     size = chunk_bytes
     for number, _, _ in steps:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -86,14 +86,14 @@ class StoredAttribute(NamedTuple):
     shape: tuple[int, ...] | None
     message: AttributeMessage
 
-    def value(self, heap: GlobalHeap) -> Any:
+    def value(self, heap: GlobalHeap) -> object:
         """The value as NumPy has it; `heap` holds what is of variable length."""
         if self.shape is None:
             return None
         return _shown(decode_values(self.message.elements, self.type, heap), self.type, self.shape)
 
 
-def read_attributes(source: HDF5Source, messages: list[Message]) -> dict[str, Any]:
+def read_attributes(source: HDF5Source, messages: list[Message]) -> dict[str, object]:
     """Name and value of every attribute, from the messages of an object header."""
     heap = GlobalHeap(source)
     parsed = (parse_attribute(source, data, flags) for data, flags in iter_attributes(source, messages))
@@ -126,7 +126,7 @@ def _type_bytes(source: HDF5Source, data: bytes, shared: bool) -> bytes:
     return follow_shared(source, source.as_fields(data, "the datatype of an attribute")).data
 
 
-def _shown(values: Any, stored: StoredType, shape: tuple[int, ...]) -> Any:
+def _shown(values: np.ndarray, stored: StoredType, shape: tuple[int, ...]) -> object:
     """A scalar as a scalar, string elements as str."""
     if stored.kind == "string":
         values = np.array(

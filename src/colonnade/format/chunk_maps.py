@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -280,7 +280,7 @@ class OrdinaryChunkMap:
         return self.source.wrong(f"{self.storage.map}", address, text)
 
 
-def _chunks(grid: Grid, address: Any, size: Any, mask: Any) -> StoredChunks:
+def _chunks(grid: Grid, address: object, size: object, mask: object) -> StoredChunks:
     return StoredChunks(grid, *(np.asarray(part, dtype=np.uint64) for part in (address, size, mask)))
 
 

@@ -26,7 +26,6 @@ Fill value messages have the value of elements that were never written (format s
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 import numpy as np
 
@@ -115,7 +114,7 @@ def _object(count: int, data: memoryview, stored: StoredType, heap: Heap) -> obj
     return _follow(np.frombuffer(data, dtype=np.uint8).reshape(count, stored.item.size), stored.item, heap)
 
 
-def decode_fill_value(fill: bytes | None, stored: StoredType) -> Any:
+def decode_fill_value(fill: bytes | None, stored: StoredType) -> object:
     """The value of elements that were never written."""
     if stored.kind in ("text", "binary"):
         return "" if stored.kind == "text" else b""

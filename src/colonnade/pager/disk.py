@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from colonnade.pager.safe_files import open_existing, open_folder, open_new
 
@@ -70,7 +69,7 @@ class Disk:
             done = os.pwrite(descriptor, rest, offset)
             rest, offset = rest[done:], offset + done
 
-    def write_parts(self, descriptor: int, parts: Sequence[Any], offset: int) -> None:
+    def write_parts(self, descriptor: int, parts: Sequence[bytes | bytearray | memoryview], offset: int) -> None:
         """Write several buffers one after another in one call: fewer, longer writes are faster."""
         done = os.pwritev(descriptor, parts, offset) if hasattr(os, "pwritev") and len(parts) <= _MOST_PARTS else 0
         if done < sum(map(len, parts)):

@@ -19,15 +19,15 @@ from _thread import interrupt_main
 from collections.abc import Callable
 from functools import partial
 from types import CodeType, FrameType
-from typing import Any, TypeVar
+from typing import TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., object])
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGBREAK")
 _SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
 _SHIELDED: dict[int, CodeType] = {}  # by id: hashing a code object is slow
-OPEN_FOR_CHANGES: WeakSet[Any] = WeakSet()
+OPEN_FOR_CHANGES: WeakSet[object] = WeakSet()
 """Handlers stay wrapped while there are any."""
 
 
@@ -50,10 +50,10 @@ for _remove in (WeakValueDictionary()._remove, WeakSet()._remove):  # type: igno
 class _Wrapped:
     """A handler of the program, called only where no shielded function runs."""
 
-    def __init__(self, handler: Callable[[int, FrameType | None], Any]) -> None:
+    def __init__(self, handler: Callable[[int, FrameType | None], object]) -> None:
         self.handler = handler
 
-    def __call__(self, number: int, frame: FrameType | None) -> Any:
+    def __call__(self, number: int, frame: FrameType | None) -> object:
         looked_at = frame
         while looked_at is not None and looked_at.f_code is not _PAUSE:
             if id(looked_at.f_code) in _SHIELDED:
@@ -94,7 +94,7 @@ def release_signals() -> None:
             _set_handler(number, handler.handler)
 
 
-def _set_handler(number: int, handler: Any) -> None:
+def _set_handler(number: int, handler: Callable[[int, FrameType | None], object]) -> None:
     try:
         signal.signal(number, handler)
     except ValueError:  # a subinterpreter has no signals

@@ -45,7 +45,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -175,7 +175,7 @@ class JournaledFile(io.RawIOBase):
         self._position += len(data)
         return len(data)
 
-    def write(self, data: memoryview) -> int:  # type: ignore[override]
+    def write(self, data: bytes | bytearray | memoryview) -> int:  # type: ignore[override]
         view = memoryview(data).cast("B")
         if self._failure is None:
             try:
@@ -187,7 +187,7 @@ class JournaledFile(io.RawIOBase):
         self.length = max(self.length, self._position)
         return len(view)
 
-    def append(self, parts: Sequence[Any]) -> None:
+    def append(self, parts: Sequence[bytes | bytearray | memoryview]) -> None:
         """Append buffers at the end of the file, one after another."""
         if self.length < self._old_length:  # it was truncated: the new bytes lie below the old end
             parts = [b"".join(parts)]

@@ -19,11 +19,25 @@ import socket
 import time
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from colonnade.errors import ConflictError
 from colonnade.pager.interrupts import pause, shielded
 from colonnade.pager.safe_files import open_existing, open_or_create
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class Holder(TypedDict, total=False):
+        """What a lock file says of the process that holds the lock."""
+
+        colonnade: str
+        pid: int
+        host: str
+        since: str
+        commits: int
+        stamp: list[int]
+
 
 try:
     import fcntl
@@ -34,8 +48,7 @@ Locking = Literal["auto", "none"]
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 _PAUSE = 0.004  # longest time between two tries, in seconds; randomized, so that writers do not stay in lockstep
 _LEAST_TRIES = 3  # a reader that tests whether the lock is held takes it for a moment
-_OURS = {"colonnade": "lock"}  # the content of a lock begins with this, so that no other file is overwritten
-_BEGINS = (b'{"colonnade": "lock"', b'{"pid": ')  # the latter before 0.2
+_BEGINS = (b'{"colonnade": "lock"', b'{"pid": ')  # so that no other file is overwritten; the latter before 0.2
 _TOLD = 512
 _MOST_TOLD = 4096  # bytes of a lock file that are read
 _BEAR = 5  # disturbed reads after which a reader asks writers to wait
@@ -61,7 +74,7 @@ class WriterLock:
         self._lock_path = lock_path(path)
         self._request_path = request_path(path)
         self._process = os.getpid()
-        self._holder: dict[str, Any] = {}
+        self._holder: Holder = {}
         self._descriptor = self._acquire(time.monotonic() + timeout)
 
     def _acquire(self, deadline: float) -> int:
@@ -99,7 +112,7 @@ class WriterLock:
             if _take(descriptor, self._lock_path) and _is_still(descriptor, self._lock_path):
                 self._check_ours(descriptor)
                 self._holder = {
-                    **_OURS,
+                    "colonnade": "lock",
                     "pid": os.getpid(),
                     "host": socket.gethostname(),
                     "since": _now(),
@@ -266,7 +279,7 @@ def _is_still(descriptor: int, path: Path) -> bool:
     return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
 
 
-def _is_alive(holder: dict[str, Any]) -> bool:
+def _is_alive(holder: Holder) -> bool:
     if holder.get("host") != socket.gethostname():
         return True
     try:
@@ -290,12 +303,12 @@ def has_writer(path: Path) -> bool:
         os.close(descriptor)
 
 
-def read_holder(path: Path) -> dict[str, Any] | None:
+def read_holder(path: Path) -> Holder | None:
     """The holder of the lock of a file, as recorded in the lock file."""
     return _read_holder(os.fspath(lock_path(path)))
 
 
-def _read_holder(lock: str) -> dict[str, Any] | None:
+def _read_holder(lock: str) -> Holder | None:
     try:
         descriptor = open_existing(lock)
     except OSError:
@@ -308,17 +321,17 @@ def _read_holder(lock: str) -> dict[str, Any] | None:
         os.close(descriptor)
 
 
-def _parse_holder(content: bytes) -> dict[str, Any] | None:
+def _parse_holder(content: bytes) -> Holder | None:
     import json
 
     try:
-        holder = json.loads(content)
+        holder: Holder = json.loads(content)
     except ValueError:
         return None
     return holder if isinstance(holder, dict) else None
 
 
-def holder_text(holder: dict[str, Any] | None) -> str:
+def holder_text(holder: Holder | None) -> str:
     """The holder of a lock, for messages."""
     if holder is None:
         return "another process"

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from colonnade.errors import ConflictError, UsageError
 from colonnade.pager.disk import Disk
@@ -63,7 +63,7 @@ class Attempts:
         self._request.__enter__()
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         self._request.__exit__(*error)
 
     def again(self) -> bool:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from colonnade.pager.safe_files import written_whole
 
@@ -86,7 +86,7 @@ def _listed(digests: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     return {part: list(listed) for part, listed in digests.items()}
 
 
-def _checked(digests: Any) -> dict[str, Sequence[str]]:
+def _checked(digests: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     return {str(part): [str(one) for one in listed] for part, listed in digests.items()}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from colonnade.errors import CorruptError
 from colonnade.pager.disk import Disk
@@ -85,7 +85,7 @@ class BufferBytes(ByteSource):
 class StreamBytes(ByteSource):
     """The bytes of a seekable binary file object, whose position is moved."""
 
-    def __init__(self, stream: Any, name: str) -> None:
+    def __init__(self, stream: IO[bytes], name: str) -> None:
         super().__init__(name, int(stream.seek(0, os.SEEK_END)))
         self._stream = stream
         self._lock = threading.Lock()

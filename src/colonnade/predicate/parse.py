@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable
 from dataclasses import field
 from decimal import Decimal, InvalidOperation
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import PredicateError
@@ -77,14 +77,22 @@ def _error(text: str, position: int, reason: str) -> PredicateError:
 # -- string to tokens --
 
 
+Text = TypeVar("Text", bound=str | bytes)
+
+
 class _Token(NamedTuple):
     """One token. `word` is the lower-case unquoted name, or the sign; it is empty for other tokens."""
 
     kind: Literal["name", "backticks", "double quotes", "value", "sign", "end"]
     word: str
-    value: Any
+    value: object
     start: int
     end: int
+
+    @property
+    def text(self) -> str:
+        """The text of a name or of something quoted."""
+        return str(self.value)
 
 
 _NUMBER = re.compile(r"([+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:inf|nan)))([\w.]?)")
@@ -157,7 +165,7 @@ def _quoted(text: str, at: int, kind: Literal["value", "double quotes", "backtic
 def _bytes(text: str, at: int) -> _Token:
     token = _quoted(text, at + 1, "value", "byte string")
     try:
-        return _Token("value", "", bytes.fromhex(token.value), at, token.end)
+        return _Token("value", "", bytes.fromhex(token.text), at, token.end)
     except ValueError:
         message = f"found {_short(text[at : token.end])}, expected bytes as pairs of hex digits, as in x'00ff'"
         raise _error(text, at, message) from None
@@ -340,16 +348,16 @@ class _Parser:
         if self.next.word in _COMPARISONS:
             return self.comparisons(column, column_is_left=True)
         if self.accept("is"):
-            return self.is_test(column.value)
+            return self.is_test(column.text)
         negated = self.accept("not")
         if self.next.word in _TESTS:
-            leaf = _TESTS[self.take().word](self, column.value)
+            leaf = _TESTS[self.take().word](self, column.text)
             return Not(leaf) if negated else leaf
         if negated:
             raise self.error(self.next, ", ".join(_TESTS) + " after not")
         if self.next.kind != "end" and self.next.word not in (*_AND, *_OR, ")"):
             raise self.error(self.next, f"{_COMPARISON}, and, or, or the end of the text")
-        return Compare(column.value, "==", True)
+        return Compare(column.text, "==", True)
 
     def value_first(self) -> Predicate:
         """A comparison with a value on its left."""
@@ -369,11 +377,11 @@ class _Parser:
         while self.next.word in _COMPARISONS:
             operator = _COMPARISONS[self.take().word]
             if column_is_left:
-                right = self.value_token(left.value)
-                parts.append(Compare(left.value, operator, _value_of(right)))
+                right = self.value_token(left.text)
+                parts.append(Compare(left.text, operator, _value_of(right)))
             else:
                 right = self.column("to compare the value with")
-                parts.append(Compare(right.value, _TURNED[operator], _value_of(left)))
+                parts.append(Compare(right.text, _TURNED[operator], _value_of(left)))
             left, column_is_left = right, not column_is_left
         return parts[0] if len(parts) == 1 else And(tuple(parts))
 
@@ -389,7 +397,7 @@ class _Parser:
         if closing is None:
             raise self.error(self.next, "( or [ and a list of values")
         self.take()
-        values: list[Any] = []
+        values: list[object] = []
         while not self.accept(closing):
             values.append(self.value(column))
             if self.next.word != closing and not self.accept(","):
@@ -420,7 +428,7 @@ class _Parser:
         """A test written as a function of the column."""
         name = self.take().word
         self.require("(")
-        column = self.column(f"in {name}(...)").value
+        column = self.column(f"in {name}(...)").text
         if name in _TESTS:
             self.require(",")
         leaf = _FUNCTIONS[name](self, column)
@@ -435,7 +443,7 @@ class _Parser:
             raise self.error(token, f"a column {place}" + _unless_column(token))
         return token
 
-    def value(self, column: str) -> Any:
+    def value(self, column: str) -> object:
         return _value_of(self.value_token(column))
 
     def value_token(self, column: str) -> _Token:
@@ -453,20 +461,20 @@ class _Parser:
             )
         raise self.error(token, "a value")
 
-    def literal(self, kinds: tuple[type, ...], expected: str) -> Any:
+    def literal(self, kinds: tuple[type[Text], ...], expected: str) -> Text:
         token = self.take()
         if token.kind not in ("value", "double quotes") or not isinstance(token.value, kinds):
             raise self.error(token, expected)
         return token.value
 
 
-def _value_of(token: _Token) -> Any:
+def _value_of(token: _Token) -> object:
     return _VALUES[token.word] if token.kind == "name" else token.value
 
 
 def _unless_column(token: _Token) -> str:
     """Advice for a keyword found where a column was expected."""
-    return f"; if {token.value} is a column, write {name_text(token.value)}" if token.word in WORDS else ""
+    return f"; if {token.value} is a column, write {name_text(token.text)}" if token.word in WORDS else ""
 
 
 _TESTS: dict[str, Callable[[_Parser, str], Leaf]] = {

@@ -16,7 +16,7 @@ from dataclasses import field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Literal, NoReturn
+from typing import Literal, NoReturn
 
 import numpy as np
 
@@ -181,7 +181,7 @@ class Compare(Leaf):
     """The column against one value."""
 
     operator: Operator
-    value: Any
+    value: object
 
     def __post_init__(self) -> None:
         check_number(self.value, self.column)
@@ -194,8 +194,8 @@ class Compare(Leaf):
 class Between(Leaf):
     """From low to high, both included."""
 
-    low: Any
-    high: Any
+    low: object
+    high: object
 
     def __post_init__(self) -> None:
         check_number(self.low, self.column)
@@ -209,7 +209,7 @@ class Between(Leaf):
 class IsIn(Leaf):
     """Equal to one of the values."""
 
-    values: tuple[Any, ...]
+    values: tuple[object, ...]
 
     def __post_init__(self) -> None:
         for value in self.values:
@@ -314,28 +314,28 @@ class ColumnName:
             raise UsageError(f"col takes the name of a column, not {name!r}")
         self.name = name
 
-    def __eq__(self, value: Any) -> Predicate:  # type: ignore[override]
+    def __eq__(self, value: object) -> Predicate:  # type: ignore[override]
         return self._compare("==", value)
 
-    def __ne__(self, value: Any) -> Predicate:  # type: ignore[override]
+    def __ne__(self, value: object) -> Predicate:  # type: ignore[override]
         return self._compare("!=", value)
 
-    def __lt__(self, value: Any) -> Predicate:
+    def __lt__(self, value: object) -> Predicate:
         return self._compare("<", value)
 
-    def __le__(self, value: Any) -> Predicate:
+    def __le__(self, value: object) -> Predicate:
         return self._compare("<=", value)
 
-    def __gt__(self, value: Any) -> Predicate:
+    def __gt__(self, value: object) -> Predicate:
         return self._compare(">", value)
 
-    def __ge__(self, value: Any) -> Predicate:
+    def __ge__(self, value: object) -> Predicate:
         return self._compare(">=", value)
 
-    def _compare(self, operator: Operator, value: Any) -> Predicate:
+    def _compare(self, operator: Operator, value: object) -> Predicate:
         return Compare(self.name, operator, _value(value, self.name))
 
-    def between(self, low: Any, high: Any) -> Predicate:
+    def between(self, low: object, high: object) -> Predicate:
         """From low to high, both included.
 
         >>> str(cn.col("energy").between(3, 5))
@@ -343,7 +343,7 @@ class ColumnName:
         """
         return Between(self.name, _value(low, self.name), _value(high, self.name))
 
-    def is_in(self, values: Iterable[Any]) -> Predicate:
+    def is_in(self, values: Iterable[object]) -> Predicate:
         """Equal to one of these values.
 
         >>> str(cn.col("label").is_in(["muon", "pion"]))
@@ -423,7 +423,7 @@ def col(name: str) -> ColumnName:
     return ColumnName(name)
 
 
-def _value(value: Any, column: str) -> Any:
+def _value(value: object, column: str) -> object:
     if isinstance(value, (ColumnName, Predicate)):
         raise PredicateError(f"column {column!r} is compared with a value, not with another column")
     if value is None:
@@ -431,7 +431,7 @@ def _value(value: Any, column: str) -> Any:
     return value
 
 
-def _text(text: Any, what: str) -> str | bytes:
+def _text(text: object, what: str) -> str | bytes:
     if not isinstance(text, (str, bytes)):
         raise PredicateError(f"{what} takes a string, not {text!r}")
     return text
@@ -447,7 +447,7 @@ def name_text(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def value_text(value: Any) -> str:
+def value_text(value: object) -> str:
     """A value as a string that parses back to the same value, or to one that compares the same."""
     if isinstance(value, np.datetime64):  # may have nanoseconds, which Python's datetime cannot hold
         unit = np.datetime_data(value.dtype)[0]

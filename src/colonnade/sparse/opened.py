@@ -140,6 +140,6 @@ def _check_path(path: Path) -> None:
 def _source_of(target: SparseTarget) -> ByteSource:
     if isinstance(target, (bytes, bytearray, memoryview)):
         return BufferBytes(target)
-    if hasattr(target, "read") and hasattr(target, "seek"):
+    if not isinstance(target, (str, os.PathLike)) and hasattr(target, "read") and hasattr(target, "seek"):
         return StreamBytes(target, str(getattr(target, "name", "the file object")))
     raise UsageError(f"cannot open {type(target).__name__}: give a path, bytes, or a binary file object")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from mmap import mmap
 
 import numpy as np
 
@@ -10,14 +10,14 @@ from colonnade.arrays import Booleans, Octets
 
 KernelArray = np.ndarray
 KernelBytes = Octets
-Readable = Any  # anything with a contiguous buffer: bytes, memoryview, mmap, NumPy arrays, Arrow buffers
+Readable = bytes | bytearray | memoryview | mmap | np.ndarray  # or anything else with a contiguous buffer
 NUMBERS = frozenset(f"{kind}{size}" for kind in "iu" for size in (1, 2, 4, 8)) | {"f4", "f8"}
 
 
 def open_array(thing: Readable, name: str, writable: bool = False) -> KernelArray:
     """The array of a contiguous buffer, flat."""
     try:
-        view = memoryview(thing)
+        view = thing.data if isinstance(thing, np.ndarray) else memoryview(thing)
     except (TypeError, ValueError, BufferError):
         view = None
     if view is None or not view.c_contiguous or (writable and view.readonly):

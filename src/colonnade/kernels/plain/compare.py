@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -80,7 +79,7 @@ def _in_range(given: KernelArray, low: float | None, high: float | None, low_ope
     return inside
 
 
-def _exact(bound: Any, given: KernelArray, name: str) -> Any:
+def _exact(bound: object, given: KernelArray, name: str) -> object:
     """The bound as NumPy compares it exactly: it would round a Python float to the array's width."""
     if given.dtype.kind != "f":
         if not isinstance(bound, int):

@@ -12,8 +12,6 @@ They are packed without gaps, the highest bit of each number first. The head of 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from colonnade.kernels.plain.arguments import KernelArray, KernelBytes, Readable, open_bytes, open_values
@@ -31,7 +29,7 @@ def decode_scaleoffset(chunk: Readable, out: Readable, fill: Readable | None, de
     made[...] = _decode(open_bytes(chunk, "chunk"), len(made), made.dtype, fill, decimals)
 
 
-def _decode(chunk: KernelBytes, n: int, dtype: Any, fill: Readable | None, decimals: int) -> KernelArray:
+def _decode(chunk: KernelBytes, n: int, dtype: np.dtype, fill: Readable | None, decimals: int) -> KernelArray:
     native = dtype.newbyteorder("=")
     if len(chunk) < CHUNK_HEADER:
         raise ValueError(f"chunk has {len(chunk)} bytes, fewer than its header")
@@ -54,7 +52,7 @@ def _decode(chunk: KernelBytes, n: int, dtype: Any, fill: Readable | None, decim
     return values
 
 
-def _scale(numbers: KernelArray, minimum: bytes, dtype: Any, decimals: int) -> KernelArray:
+def _scale(numbers: KernelArray, minimum: bytes, dtype: np.dtype, decimals: int) -> KernelArray:
     """Numbers above a minimum as values."""
     least = np.frombuffer(minimum, dtype)[0]
     if dtype.kind != "f":

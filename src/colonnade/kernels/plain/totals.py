@@ -131,7 +131,7 @@ def group_totals(
         (_add_floats if is_float else _add_integers)(sums.reshape(-1, 2), which[block], given[block])
 
 
-def _merge_ends(end: KernelArray, merge: Any, which: KernelArray, given: KernelArray, counts: KernelArray) -> None:
+def _merge_ends(end: KernelArray, merge: np.ufunc, which: KernelArray, given: KernelArray, counts: KernelArray) -> None:
     empty = counts == 0
     first = np.full(len(end), -1)
     first[which[::-1]] = np.arange(len(which))[::-1]  # where each group is met first
