@@ -191,13 +191,13 @@ def give(notes: Notes, metadata: Metadata) -> None:
     notes[_METADATA_NOTE] = metadata
 
 
-def _given(group: Any) -> Metadata | None:
+def _given(group: Group) -> Metadata | None:
     """The metadata that were noted for the file of a group."""
     noted = open_file_of(group).notes.get(_METADATA_NOTE)
     return noted if isinstance(noted, Metadata) else None
 
 
-def metadata_of_file(group: Any) -> Metadata | None:
+def metadata_of_file(group: Group) -> Metadata | None:
     """The metadata of a group's file, if there are any and they can be read."""
     file = file_place(group)
     return None if file is None else _given(group) or stored_metadata(file)

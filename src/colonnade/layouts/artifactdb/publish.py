@@ -114,7 +114,7 @@ class Publisher:
         else:
             write.complete_group(group, columns, labels, text)
 
-    def check_place(self, root: Any, table: str, alone: bool) -> None:
+    def check_place(self, root: Group, table: str, alone: bool) -> None:
         """Refuse a second frame in a file where metadata describe the first, or must describe this one."""
         if not alone and self.generation.family == "legacy":
             raise UsageError(
