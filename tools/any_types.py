@@ -24,7 +24,7 @@ MOST_WORDS = {
     "dataclass": 14,
     "edit": 64,
     "exchange": 122,
-    "h5": 305,
+    "h5": 97,
     "indexes": 34,
     "kernels": 4,
     "layouts": 192,

@@ -36,11 +36,11 @@ BOOLEAN_ENUM = StoredType(
 )
 
 
-def _text_type(size: int, charset: Charset) -> Any:
+def _text_type(size: int, charset: Charset) -> h5t.TypeID:
     return make_type(StoredType("string", max(size, 1), charset=charset, padding="null"))
 
 
-def _replace(node: Node, name: str, type_id: Any, space: Any, value: np.ndarray) -> None:
+def _replace(node: Node, name: str, type_id: h5t.TypeID, space: h5s.SpaceID, value: np.ndarray) -> None:
     key = name.encode()
     check_fits(node, name, value.nbytes)
     if h5a.exists(node, key):
@@ -88,7 +88,7 @@ def write_variable_texts(node: Node, name: str, texts: Sequence[str]) -> None:
         _replace(node, name, h5t.IEEE_F64LE, h5s.create_simple((0,)), np.empty(0, dtype="<f8"))
 
 
-def _write_variable(node: Node, name: str, value: np.ndarray, space: Any) -> None:
+def _write_variable(node: Node, name: str, value: np.ndarray, space: h5s.SpaceID) -> None:
     key = name.encode()
     check_fits(node, name, 16 * value.size)
     if h5a.exists(node, key):
@@ -119,18 +119,18 @@ def write_integers(node: Node, name: str, numbers: Sequence[int], dtype: str = "
     _replace(node, name, h5t.py_create(value.dtype), h5s.create_simple((len(value),)), value)
 
 
-def write_reference(node: Node, name: str, target: Any) -> None:
+def write_reference(node: Node, name: str, target: Node) -> None:
     """Write one scalar object reference."""
     _write_references(node, name, [target], h5s.create(h5s.SCALAR))
 
 
-def write_references(node: Node, name: str, targets: Iterable[Any]) -> None:
+def write_references(node: Node, name: str, targets: Iterable[Node]) -> None:
     """Write a 1-D array of object references."""
     listed = list(targets)
     _write_references(node, name, listed, h5s.create_simple((len(listed),)))
 
 
-def add_reference(node: Node, name: str, target: Any) -> None:
+def add_reference(node: Node, name: str, target: Node) -> None:
     """Append an object reference to those of an attribute; the others are not followed."""
     listed = [*(read_references(node, name) or ()), h5r.create(target, b".", h5r.OBJECT)]
     _write_listed(node, name, listed, h5s.create_simple((len(listed),)))
@@ -143,11 +143,11 @@ def remove_reference(node: Node, name: str, gone: int | None) -> None:
     _write_listed(node, name, left, h5s.create_simple((len(left),)))
 
 
-def _write_references(node: Node, name: str, targets: list[Any], space: Any) -> None:
+def _write_references(node: Node, name: str, targets: list[Node], space: h5s.SpaceID) -> None:
     _write_listed(node, name, [h5r.create(target, b".", h5r.OBJECT) for target in targets], space)
 
 
-def _write_listed(node: Node, name: str, references: list[Any], space: Any) -> None:
+def _write_listed(node: Node, name: str, references: Sequence[h5py.Reference], space: h5s.SpaceID) -> None:
     listed = np.empty(len(references), dtype=h5py.ref_dtype)
     for position, reference in enumerate(references):
         listed[position] = reference
@@ -159,7 +159,7 @@ def _write_listed(node: Node, name: str, references: list[Any], space: Any) -> N
     h5a.create(node, key, h5t.STD_REF_OBJ, space).write(value)
 
 
-def copy_attributes(source: Any, target: Any, without: Collection[str] = ()) -> None:
+def copy_attributes(source: Node, target: Node, without: Collection[str] = ()) -> None:
     """Give the target every attribute of the source that it lacks, of the same datatypes."""
     skipped = {name.encode() for name in without}
     for attribute in open_attributes(source):
@@ -170,7 +170,7 @@ def copy_attributes(source: Any, target: Any, without: Collection[str] = ()) -> 
             write_elements(made, image)
 
 
-def open_attributes(node: Node) -> list[Any]:
+def open_attributes(node: Node) -> list[h5a.AttrID]:
     """All attributes, in the order they were made where the object keeps it, else by name."""
     try:
         found = _stored_names(node, h5.INDEX_CRT_ORDER)
@@ -187,7 +187,7 @@ def _stored_names(node: Node, order: int) -> list[bytes]:
 
 
 @contextmanager
-def elements(attribute: Any) -> Iterator[np.ndarray]:
+def elements(attribute: h5a.AttrID) -> Iterator[np.ndarray]:
     """All elements in memory form, as a flat array; what they point to holds inside the `with` only."""
     type_id = attribute.get_type()
     stored = describe_type(type_id)
@@ -230,14 +230,14 @@ def write_element(node: Node, name: str, stored: StoredType, element: bytes) -> 
     write_elements(made, np.ascontiguousarray(value).reshape(1))
 
 
-def write_elements(attribute: Any, image: np.ndarray) -> None:
+def write_elements(attribute: h5a.AttrID, image: np.ndarray) -> None:
     """Write all elements, given in memory form."""
     if len(image):
         type_id = attribute.get_type()
         capi.write_attribute(attribute, memory_type(type_id, describe_type(type_id), writing=True), image.ctypes.data)
 
 
-def _is_null(attribute: Any) -> bool:
+def _is_null(attribute: h5a.AttrID) -> bool:
     return bool(attribute.get_space().get_simple_extent_type() == h5s.NULL)
 
 
@@ -331,7 +331,7 @@ def read_integers(node: Node, name: str) -> list[int] | None:
     return [int(value)] if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else None
 
 
-def read_references(node: Node, name: str) -> list[Any] | None:
+def read_references(node: Node, name: str) -> list[h5py.Reference] | None:
     """The attribute's object references, in order; None when absent or of another type."""
     value = read(node, name)
     if isinstance(value, h5py.Reference):
@@ -515,13 +515,13 @@ class Attributes(MutableMapping[str, Any]):
         return repr(self._read())
 
 
-def read_values(node: Node, without: tuple[str, ...] = ()) -> dict[str, Any]:
+def read_values(node: Node, without: tuple[str, ...] = ()) -> dict[str, object]:
     """The attributes of an object but those that are named."""
     listed = (name for name in names(node) if name not in without)
     return {name: shown_value(read(node, name)) for name in listed}
 
 
-def shown_value(value: Any) -> Any:
+def shown_value(value: object) -> object:
     """A value as it was given: Python's own numbers where the file has their width, bytes for what is opaque."""
     if isinstance(value, _PLAIN):
         return value.item()
@@ -530,7 +530,7 @@ def shown_value(value: Any) -> Any:
     return value
 
 
-def write_values(node: Node, new: Mapping[str, Any], without: tuple[str, ...] = ()) -> None:
+def write_values(node: Node, new: Mapping[str, object], without: tuple[str, ...] = ()) -> None:
     """Set attributes of an object, and remove those named. All values are checked before one is written."""
     encoded = {check_attribute_name(name): encode_value(name, value) for name, value in new.items()}
     for name, (_, _, data) in encoded.items():
@@ -552,7 +552,7 @@ def check_attribute_name(name: object) -> str:
     return name
 
 
-def encode_value(name: str, value: Any) -> tuple[StoredType, tuple[int, ...], bytes]:
+def encode_value(name: str, value: object) -> tuple[StoredType, tuple[int, ...], bytes]:
     """Datatype, shape and bytes of a value; a UsageError or a DataError for what cannot be one."""
     if isinstance(value, bytes) and not isinstance(value, np.bytes_):
         value = np.void(value) if value else value
@@ -575,7 +575,7 @@ def encode_value(name: str, value: Any) -> tuple[StoredType, tuple[int, ...], by
     return stored, array.shape, np.ascontiguousarray(array).tobytes()
 
 
-def _leaves(value: Any) -> Iterator[Any]:
+def _leaves(value: object) -> Iterator[object]:
     """The single values in lists and arrays, as they were given: NumPy makes one type of them all, and cuts off NUL."""
     if isinstance(value, (list, tuple)):
         for one in value:
@@ -586,7 +586,7 @@ def _leaves(value: Any) -> Iterator[Any]:
         yield from value.reshape(-1)
 
 
-def _check_leaves(name: str, leaves: list[Any]) -> None:
+def _check_leaves(name: str, leaves: list[object]) -> None:
     """Refuse what would come back as something else."""
     is_text = [isinstance(one, (str, np.bytes_)) for one in leaves]
     if any(isinstance(one, bytes) and not isinstance(one, np.bytes_) for one in leaves):

@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any, NoReturn
 
 import h5py
-from h5py import h5fd, h5i, h5s
+from h5py import h5a, h5f, h5fd, h5i, h5p, h5s, h5t
 from h5py._objects import phil
 
 from colonnade.filters.codecs import Data
@@ -89,7 +89,7 @@ and children would move the one offset of its descriptor under each other, and r
 h5py.register_driver(READER, lambda access, **_options: access.set_fapl_log(b"", 0, 0))
 
 
-def descriptor_of(file_id: Any) -> int | None:
+def descriptor_of(file_id: h5f.FileID) -> int | None:
     """The descriptor through which HDF5 has a file open; None where its driver has none."""
     driver = file_id.get_access_plist().get_driver()
     if driver in (h5fd.SEC2, h5fd.LOG):
@@ -123,56 +123,60 @@ def refuse(doing: str, reason: str) -> NoReturn:
     raise OSError(f"HDF5 cannot {doing}: {reason}")
 
 
-def read(dataset: Dataset, memory_type: Any, memory_space: Any, file_space: Any, address: int) -> None:
+def read(
+    dataset: Dataset, memory_type: h5t.TypeID, memory_space: h5s.SpaceID, file_space: h5s.SpaceID, address: int
+) -> None:
     """Fill the memory at `address` with the selected elements, in the form of `memory_type`."""
     with phil:
         if _READ(dataset.id, memory_type.id, memory_space.id, file_space.id, 0, address) < 0:
             raise _failure("read")
 
 
-def write(dataset: Dataset, memory_type: Any, memory_space: Any, file_space: Any, address: int) -> None:
+def write(
+    dataset: Dataset, memory_type: h5t.TypeID, memory_space: h5s.SpaceID, file_space: h5s.SpaceID, address: int
+) -> None:
     """Write the elements at `address`, which have the form `memory_type`, to the selected places."""
     with phil:
         if _WRITE(dataset.id, memory_type.id, memory_space.id, file_space.id, 0, address) < 0:
             raise _failure("write")
 
 
-def set_fill(creation: Any, memory_type: Any, address: int) -> None:
+def set_fill(creation: h5p.PropDCID, memory_type: h5t.TypeID, address: int) -> None:
     """Set the fill value of a creation property list from one element at `address`."""
     with phil:
         if _SET_FILL(creation.id, memory_type.id, address) < 0:
             raise _failure("set the fill value")
 
 
-def get_fill(creation: Any, memory_type: Any, address: int) -> None:
+def get_fill(creation: h5p.PropDCID, memory_type: h5t.TypeID, address: int) -> None:
     """Put the fill value of a creation property list into the memory at `address`."""
     with phil:
         if _GET_FILL(creation.id, memory_type.id, address) < 0:
             raise _failure("read the fill value")
 
 
-def reclaim(memory_type: Any, space: Any, address: int) -> None:
+def reclaim(memory_type: h5t.TypeID, space: h5s.SpaceID, address: int) -> None:
     """Free what the variable-length elements at `address` point to."""
     with phil:
         if _RECLAIM(memory_type.id, space.id, 0, address) < 0:
             raise _failure("free variable-length data")
 
 
-def read_attribute(attribute: Any, memory_type: Any, address: int) -> None:
+def read_attribute(attribute: h5a.AttrID, memory_type: h5t.TypeID, address: int) -> None:
     """Fill the memory at `address` with all elements of an attribute, in the form of `memory_type`."""
     with phil:
         if _READ_ATTRIBUTE(attribute.id, memory_type.id, address) < 0:
             raise _failure("read the attribute")
 
 
-def write_attribute(attribute: Any, memory_type: Any, address: int) -> None:
+def write_attribute(attribute: h5a.AttrID, memory_type: h5t.TypeID, address: int) -> None:
     """Write all elements of an attribute from the memory at `address`."""
     with phil:
         if _WRITE_ATTRIBUTE(attribute.id, memory_type.id, address) < 0:
             raise _failure("write the attribute")
 
 
-def create_attribute_like(attribute: Any, target: Any, type_id: Any) -> Any:
+def create_attribute_like(attribute: h5a.AttrID, target: Node, type_id: h5t.TypeID) -> h5a.AttrID:
     """A new attribute of the target with the name (and the charset of the name) and the shape of another."""
     space = attribute.get_space()  # kept: its number is void when it is gone
     with phil:
@@ -181,19 +185,21 @@ def create_attribute_like(attribute: Any, target: Any, type_id: Any) -> Any:
         _CLOSE_LIST(creation)
         if made < 0:
             raise _failure("create the attribute")
-        return h5i.wrap_identifier(made)
+        created: h5a.AttrID = h5i.wrap_identifier(made)
+        return created
 
 
-def open_at(file: Any, address: int) -> Any:
-    """The object whose header is at an address of a file."""
+def open_at(file: Node, address: int) -> Dataset:
+    """The dataset whose header is at an address of a file."""
     with phil:
         found = _OPEN_AT(file.id, address)
         if found < 0:
             raise _failure("open the object")
-        return h5i.wrap_identifier(found)
+        node: Dataset = h5i.wrap_identifier(found)
+        return node
 
 
-def open_region(node: Node, reference: bytes) -> tuple[Any, Any]:
+def open_region(node: Node, reference: bytes) -> tuple[Dataset, h5s.SpaceID]:
     """The dataset that a region reference leads to, and the selection in it."""
     buffer = ctypes.create_string_buffer(reference, len(reference))
     with phil:
@@ -207,28 +213,28 @@ def open_region(node: Node, reference: bytes) -> tuple[Any, Any]:
         return dataset, h5s.SpaceID(region)
 
 
-def make_region(address: int, node: Node, path: bytes, region: Any) -> None:
+def make_region(address: int, node: Node, path: bytes, region: h5s.SpaceID) -> None:
     """Put a reference to a region of the dataset at a path into the memory at `address`."""
     with phil:
         if _CREATE_REFERENCE(address, node.id, path, _REGION, region.id) < 0:
             raise _failure("make the region reference")
 
 
-def add_datatype_path(options: Any, path: bytes) -> None:
+def add_datatype_path(options: h5p.PropCopyID, path: bytes) -> None:
     """Name a committed datatype of the new file that copied objects shall share."""
     with phil:
         if _ADD_DATATYPE_PATH(options.id, path) < 0:
             raise _failure("name the datatype")
 
 
-def set_link_callback(access: Any, callback: Any) -> None:
+def set_link_callback(access: h5p.PropLAID, callback: ctypes.c_void_p) -> None:
     """Have a function asked before an external link is followed; it must outlive the list."""
     with phil:
-        if _SET_LINK_CALLBACK(access.id, ctypes.cast(callback, ctypes.c_void_p), None) < 0:
+        if _SET_LINK_CALLBACK(access.id, callback, None) < 0:
             raise _failure("set the callback for links")
 
 
-def skips_partial_chunks(creation: Any) -> bool:
+def skips_partial_chunks(creation: h5p.PropDCID) -> bool:
     """Whether the chunk at the end, which the rows do not fill, is stored without filters."""
     options = ctypes.c_uint(0)
     with phil:

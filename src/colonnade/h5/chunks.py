@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -254,9 +253,10 @@ class ChunkSource:
         if self._asked > _FEW_CHUNKS and not self._all_known and self._asked > self._n_chunks() // _FEW_CHUNKS:
             known: dict[int, Chunk] = {}
 
-            def note(info: Any) -> None:
+            def note(info: h5d.StoreInfo) -> None:
                 number = info.chunk_offset[0] // self.chunk_rows
-                known[number] = Chunk(info.byte_offset, info.size, info.filter_mask)
+                if info.byte_offset is not None:
+                    known[number] = Chunk(info.byte_offset, info.size, info.filter_mask)
 
             self._dataset.chunk_iter(note)
             self._all_known = True
@@ -552,6 +552,6 @@ def open_run(dataset: Dataset, dtype: np.dtype, look: bytes | None = None) -> Ru
     return RunSource(dataset, file, dtype, DEFAULT_CHUNK_ROWS, Pipeline((), 0), frozen, look)
 
 
-def _file_of(file_id: Any) -> LocalBytes | JournaledBytes | None:
+def _file_of(file_id: h5f.FileID) -> LocalBytes | JournaledBytes | None:
     """What the bytes of a file can be read from."""
     return None if file_id.get_create_plist().get_userblock() else source_of(file_id)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from math import prod
-from typing import Any
 
 import numpy as np
 from h5py import h5a, h5d, h5g, h5l, h5o, h5p, h5s, h5t
@@ -43,7 +42,7 @@ from colonnade.model import Progress, StoredType
 from colonnade.nodes import Dataset, Group, Node
 from colonnade.stored_dtypes import memory_dtype
 
-CopyDataset = Callable[[Any, Any, str], None]
+CopyDataset = Callable[[Dataset, Group, str], None]
 """Writes a dataset another way: the source dataset, the new group, the name in it."""
 
 _MERGE_COMMITTED_DATATYPES = 0x40
@@ -52,8 +51,8 @@ _PART_BYTES = 16 << 20
 
 
 def copy_file(
-    source: Any,
-    target: Any,
+    source: Group,
+    target: Group,
     otherwise: Mapping[int, CopyDataset] | None = None,
     progress: Progress | None = None,
     without: Collection[int] = (),
@@ -75,8 +74,8 @@ class _Copy:
 
     def __init__(
         self,
-        source: Any,
-        target: Any,
+        source: Group,
+        target: Group,
         otherwise: Mapping[int, CopyDataset],
         progress: Progress | None,
         without: Collection[int],
@@ -127,9 +126,9 @@ class _Copy:
                 seen.add(child.address)
                 node = _open(group, encode_name(child.name), where)
                 self._look_at(where, node)
-                if child.kind == "group":
+                if isinstance(node, h5g.GroupID):
                     pending.append((where, node))
-                elif child.kind == "dataset":
+                elif isinstance(node, h5d.DatasetID):
                     self._bytes += node.get_storage_size()
                 else:
                     self._copy_datatype(group, child)
@@ -159,7 +158,7 @@ class _Copy:
 
     # -- 2. groups and links --
 
-    def _copy_links(self, path: str, source: Any, target: Any) -> Iterator[tuple[str, Any, Any]]:
+    def _copy_links(self, path: str, source: Group, target: Group) -> Iterator[tuple[str, Group, Group]]:
         """Make every link of a group; gives the new groups, which are still empty."""
         for name in names_in_order(source):
             where = join_path(path, decode_name(name))
@@ -169,15 +168,16 @@ class _Copy:
             if link.type == h5l.TYPE_SOFT:
                 target.links.create_soft(name, source.links.get_val(name), lcpl=how)
             elif link.type == h5l.TYPE_EXTERNAL:
-                target.links.create_external(name, *source.links.get_val(name), lcpl=how)
+                file, path_there = source.links.get_val(name)
+                target.links.create_external(name, file, path_there, lcpl=how)
             elif link.type == h5l.TYPE_HARD:
                 yield from self._copy_object(where, source, target, name, how)
             else:
                 raise _refusal(where, f"it is a link of a kind of its own (number {link.type})")
 
     def _copy_object(
-        self, where: str, source: Any, target: Any, name: bytes, how: Any
-    ) -> Iterator[tuple[str, Any, Any]]:
+        self, where: str, source: Group, target: Group, name: bytes, how: h5p.PropLCID
+    ) -> Iterator[tuple[str, Group, Group]]:
         """Copy what a hard link leads to, or link it where it was copied before."""
         place = hard_address(source, decode_name(name))
         if place is not None and place in self._unread:
@@ -194,17 +194,19 @@ class _Copy:
             target.links.create_hard(name, self._target, encode_name(known), lcpl=how)
         elif isinstance(node, h5g.GroupID):
             yield where, node, h5g.create(target, name, lcpl=how, gcpl=node.get_create_plist())
-        else:
+        elif isinstance(node, h5d.DatasetID):
             self._copy_dataset(where, node, source, target, name, how)
 
-    def _make_placeholder(self, where: str, place: int, target: Any, name: bytes, how: Any) -> None:
+    def _make_placeholder(self, where: str, place: int, target: Group, name: bytes, how: h5p.PropLCID) -> None:
         """A dataset for the caller to write in; one that has two names is not known to HDF5, which makes no such."""
         if place in self._paths:
             raise _refusal(where, f"it is {self._paths[place]} too, under another name")
         h5d.create(target, name, h5t.STD_I8LE, h5s.create(h5s.SCALAR), dcpl=creation_list(), lcpl=how)
         self._paths[place] = self.placeholders[place] = where
 
-    def _copy_dataset(self, where: str, node: Dataset, source: Any, target: Any, name: bytes, how: Any) -> None:
+    def _copy_dataset(
+        self, where: str, node: Dataset, source: Group, target: Group, name: bytes, how: h5p.PropLCID
+    ) -> None:
         other = self._otherwise.get(h5o.get_info(node).addr)
         if other is not None:
             other(node, target, decode_name(name))
@@ -220,12 +222,12 @@ class _Copy:
         if self._progress is not None:
             self._progress(self._done, self._bytes)
 
-    def _copy_by_elements(self, node: Dataset, target: Any, name: bytes, how: Any) -> None:
+    def _copy_by_elements(self, node: Dataset, target: Group, name: bytes, how: h5p.PropLCID) -> None:
         """HDF5 copies the fill value of variable-length elements as an address in the old file."""
         kind, space = self._new_type(node.get_type()), node.get_space()
         _copy_elements(node, h5d.create(target, name, kind, space, dcpl=creation_of(node), lcpl=how))
 
-    def _copy_options(self, node: Node) -> Any:
+    def _copy_options(self, node: Node) -> h5p.PropCopyID:
         """How HDF5 copies a dataset: its committed datatypes are those of the new file.
 
         Each is named: HDF5 would search the whole new file for it, and crash on groups that hold each other.
@@ -245,10 +247,12 @@ class _Copy:
         source, target = h5o.open(self._source, path), h5o.open(self._target, path)
         for attribute in open_attributes(source):
             self._copy_attribute(attribute, target, places)
-        if isinstance(source, h5d.DatasetID) and has_references(describe_type(source.get_type())):
+        if not isinstance(source, h5d.DatasetID) or not isinstance(target, h5d.DatasetID):
+            return
+        if has_references(describe_type(source.get_type())):
             _copy_elements(source, target, places)
 
-    def _copy_attribute(self, attribute: Any, target: Any, places: NewPlaces) -> None:
+    def _copy_attribute(self, attribute: h5a.AttrID, target: Node, places: NewPlaces) -> None:
         """Copy an attribute that the new object lacks, and turn the references of one that it has."""
         stored = describe_type(attribute.get_type())
         if h5a.exists(target, attribute.name):
@@ -261,18 +265,18 @@ class _Copy:
             places.turn(image, stored)
             write_elements(made, image)
 
-    def _new_type(self, type_id: Any) -> Any:
+    def _new_type(self, type_id: h5t.TypeID) -> h5t.TypeID:
         """The datatype for the new file: the committed one, if it is committed."""
         known = self._paths.get(h5o.get_info(type_id).addr) if type_id.committed() else None
         return type_id.copy() if known is None else h5t.open(self._target, encode_name(known))
 
 
-def _holders(node: Node) -> list[Any]:
+def _holders(node: Node) -> list[h5a.AttrID | h5d.DatasetID]:
     """What holds values in an object: its attributes, and a dataset itself."""
     return [*open_attributes(node), *([node] if isinstance(node, h5d.DatasetID) else [])]
 
 
-def _open(group: Group, name: bytes, where: str) -> Any:
+def _open(group: Group, name: bytes, where: str) -> Node:
     try:
         return h5o.open(group, name)
     except hdf5_errors() as error:
@@ -301,7 +305,7 @@ def _has_pointing_fill(dataset: Dataset) -> bool:
     return has_lost_fill(dataset) or creation_of(dataset).fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
 
 
-def _copy_elements(source: Any, target: Any, places: NewPlaces | None = None) -> None:
+def _copy_elements(source: Dataset, target: Dataset, places: NewPlaces | None = None) -> None:
     """Write the elements of a dataset into its copy, their references turned; a few MiB at a time."""
     stored = describe_type(source.get_type())
     in_memory, in_new = memory_type(source.get_type(), stored), memory_type(target.get_type(), stored, writing=True)
@@ -319,7 +323,7 @@ def _copy_elements(source: Any, target: Any, places: NewPlaces | None = None) ->
                 capi.reclaim(in_memory, space, image.ctypes.data)
 
 
-def _parts(dataset: Dataset, stored: StoredType) -> Iterator[Any]:
+def _parts(dataset: Dataset, stored: StoredType) -> Iterator[h5s.SpaceID]:
     """Selections that cover all elements that were written."""
     space = dataset.get_space()
     shape = space.get_simple_extent_dims() if space.get_simple_extent_type() == h5s.SIMPLE else ()

@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any
 
 import h5py
 import numpy as np
@@ -23,6 +22,7 @@ from colonnade.arrays import Booleans, Octets
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.filters.apply import DEFLATE
+from colonnade.filters.codecs import Data
 from colonnade.h5 import capi
 from colonnade.h5.chunks import MOST_AT_ONCE, by_chunk
 from colonnade.h5.damage import hdf5_errors, raise_lack
@@ -116,7 +116,7 @@ def written_rows(dataset: Dataset) -> int:
     return min(n_rows, _most_bytes(dataset, creation) // max(int(dataset.get_type().get_size()), 1))
 
 
-def _most_bytes(dataset: Dataset, creation: Any) -> int:
+def _most_bytes(dataset: Dataset, creation: h5p.PropDCID) -> int:
     """The largest number of bytes that elements which are not chunked can have, whatever they claim."""
     if creation.get_layout() == h5d.COMPACT:
         return MOST_COMPACT
@@ -135,7 +135,7 @@ def is_shown_as_stored(stored: StoredType) -> bool:
     return stored.kind == "unknown" and stored.tag.endswith(NEW_REFERENCE)
 
 
-def read_fill(creation: Any, type_id: Any, stored: StoredType) -> bytes | None:
+def read_fill(creation: h5p.PropDCID, type_id: h5t.TypeID, stored: StoredType) -> bytes | None:
     """The fill value set by the writer, in the form of `ColumnInfo.fill`; None when none was set."""
     if creation.fill_value_defined() != h5d.FILL_VALUE_USER_DEFINED or stored.size > LARGEST_ELEMENT:
         return None
@@ -150,7 +150,7 @@ def read_fill(creation: Any, type_id: Any, stored: StoredType) -> bytes | None:
     return follow_pointers(element[0], stored)
 
 
-def follow_pointers(element: Any, stored: StoredType) -> bytes:
+def follow_pointers(element: np.void, stored: StoredType) -> bytes:
     """One element with what it points to, as bytes that are equal for equal values.
 
     A string is its text, a sequence the bytes of its elements; inside another type, each is led by its length.
@@ -205,7 +205,9 @@ class DatasetPlan:
     large_attributes: bool = False
 
 
-def create_dataset(group: Group, name: str, plan: DatasetPlan, n_rows: int = 0, type_id: Any = None) -> Any:
+def create_dataset(
+    group: Group, name: str, plan: DatasetPlan, n_rows: int = 0, type_id: h5t.TypeID | None = None
+) -> Dataset:
     """A new one-dimensional dataset that can grow (chunked), or of fixed length (no chunk length).
 
     type_id: its HDF5 datatype, where that of another dataset is to be kept to the last bit.
@@ -224,13 +226,13 @@ def create_dataset(group: Group, name: str, plan: DatasetPlan, n_rows: int = 0, 
     return h5d.create(group, encode_name(name), type_id, space, dcpl=creation, lcpl=link_list(name))
 
 
-def _set_fill(creation: Any, type_id: Any, stored: StoredType, fill: bytes) -> None:
+def _set_fill(creation: h5p.PropDCID, type_id: h5t.TypeID, stored: StoredType, fill: bytes) -> None:
     in_memory = memory_type(type_id, stored, writing=True)
     element, _kept = fill_element(stored, fill)
     capi.set_fill(creation, in_memory, element.ctypes.data)
 
 
-def fill_element(stored: StoredType, fill: bytes) -> tuple[Image, list[Any]]:
+def fill_element(stored: StoredType, fill: bytes) -> tuple[Image, list[object]]:
     """One element in memory form that is the fill, and the memory it points to."""
     element = np.zeros(1, dtype=memory_dtype(stored))
     if stored.kind not in ("text", "binary", "sequence"):
@@ -256,7 +258,7 @@ def fill_element(stored: StoredType, fill: bytes) -> tuple[Image, list[Any]]:
 
 
 @contextmanager
-def reading(dataset: Dataset, info: DatasetInfo | Any, start: int, count: int, step: int = 1) -> Iterator[Image]:
+def reading(dataset: Dataset, info: DatasetInfo | ColumnInfo, start: int, count: int, step: int = 1) -> Iterator[Image]:
     """The elements start, start+step, ... in memory form; pointers in them hold inside the `with` only.
 
     `info` is anything with `type`, `storage` and `filters`: a DatasetInfo or a ColumnInfo.
@@ -326,7 +328,9 @@ def _check_sums(dataset: Dataset, filters: tuple[FilterInfo, ...], start: int, c
         raise CorruptError(f"a chunk has {min(sizes)} bytes", path=path, row=start, last_row=start + count - 1)
 
 
-def _load(dataset: Dataset, creation: Any, stored: StoredType, in_memory: Any, rows: range, image: Image) -> None:
+def _load(
+    dataset: Dataset, creation: h5p.PropDCID, stored: StoredType, in_memory: h5t.TypeID, rows: range, image: Image
+) -> None:
     """Read these rows, some chunks at a time: libhdf5 takes a few KiB for each, whether it was written or not."""
     most = len(rows)
     if creation.get_layout() == h5d.CHUNKED:
@@ -354,7 +358,12 @@ def unreadable_rows(
 
 
 def _read_written_chunks(
-    dataset: Dataset, info: Any, creation: Any, in_memory: Any, rows: range, image: Image
+    dataset: Dataset,
+    info: DatasetInfo | ColumnInfo,
+    creation: h5p.PropDCID,
+    in_memory: h5t.TypeID,
+    rows: range,
+    image: Image,
 ) -> Booleans:
     """Read the rows that have a chunk; the others are the fill. Says which rows were read.
 
@@ -381,7 +390,7 @@ def _read_written_chunks(
     return owned
 
 
-def _reclaim_rows(in_memory: Any, image: Image, owned: Any) -> None:
+def _reclaim_rows(in_memory: h5t.TypeID, image: Image, owned: Booleans) -> None:
     """Free what these rows point to; the rows that are the fill point into a property list."""
     edges = np.flatnonzero(np.diff(owned.astype("i1"), prepend=0, append=0))
     for first, stop in edges.reshape(-1, 2).tolist():
@@ -389,7 +398,7 @@ def _reclaim_rows(in_memory: Any, image: Image, owned: Any) -> None:
 
 
 @contextmanager
-def _scratch_file() -> Iterator[Any]:
+def _scratch_file() -> Iterator[h5f.FileID]:
     """A file in memory that is never saved. Its name is its own: HDF5 refuses to make a file that is open."""
     access = h5p.create(h5p.FILE_ACCESS)
     access.set_fapl_core(1 << 20, False)
@@ -429,7 +438,7 @@ def is_touched(dataset: Dataset, written: list[tuple[int, int]]) -> bool:
     return bool((begin_of_next < ranges[:, 1]).any())
 
 
-def reference_bytes(references: list[Any], kind: str) -> bytes:
+def reference_bytes(references: list[h5py.Reference | None], kind: str) -> bytes:
     """The stored bytes of h5py references (None counts as the null reference), one after another."""
     dtype = h5py.ref_dtype if kind == "object_reference" else h5py.regionref_dtype
     null = h5py.Reference() if kind == "object_reference" else h5py.RegionReference()
@@ -471,7 +480,7 @@ MOST_BLOCK_BYTES = 1 << 30
 
 def create_matrix(
     group: Group, name: str, shape: tuple[int, int], chunk: tuple[int, int], filters: str = "none"
-) -> Any:
+) -> Dataset:
     """A new dataset of bytes, all zero."""
     creation = creation_list()
     creation.set_chunk(tuple(max(1, n) for n in chunk))
@@ -555,7 +564,7 @@ def _stripe_to_pack(dataset: Dataset, column: int, width: int) -> int:
     return int(stripe) if height == 1 and is_whole and not capi.skips_partial_chunks(creation) else 0
 
 
-def _deflated(line: Bytes, packed: Bytes) -> Any:
+def _deflated(line: Bytes, packed: Bytes) -> Data:
     """The line deflated, in the memory of `packed` if it has room."""
     size = kernels.deflate_even(line, packed)
     return packed[:size] if size else zlib.compress(line.data, 0)
@@ -576,7 +585,7 @@ def _at(block: Bytes) -> int:
     return int(block.ctypes.data)
 
 
-def _selected(dataset: Dataset, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
+def _selected(dataset: Dataset, rows: tuple[int, int], columns: tuple[int, int]) -> h5s.SpaceID:
     space = dataset.get_space()
     space.select_hyperslab((rows[0], columns[0]), (rows[1] - rows[0], columns[1] - columns[0]))
     return space

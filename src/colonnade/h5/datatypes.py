@@ -19,9 +19,8 @@ H5Dread puts it there. They always agree, byte for byte:
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
 
 import h5py
 import numpy as np
@@ -53,7 +52,7 @@ _UNKNOWN_NAMES = {
 _COMPLEX_CLASS = getattr(h5t, "COMPLEX", -99)
 
 
-def describe_type(type_id: Any, depth: int = 0) -> StoredType:
+def describe_type(type_id: h5t.TypeID, depth: int = 0) -> StoredType:
     """The datatype as plain data; what has no kind of its own comes back as `unknown`."""
     if depth > MAX_DEPTH:
         return StoredType("unknown", type_id.get_size(), tag="datatype nested too deeply")
@@ -67,12 +66,12 @@ def describe_type(type_id: Any, depth: int = 0) -> StoredType:
     return stored
 
 
-def _describe_unknown(type_id: Any, depth: int) -> StoredType:
+def _describe_unknown(type_id: h5t.TypeID, depth: int) -> StoredType:
     number = type_id.get_class()
     return StoredType("unknown", type_id.get_size(), tag=_UNKNOWN_NAMES.get(number, f"datatype class {number}"))
 
 
-def _has_too_many_bits(type_id: Any) -> bool:
+def _has_too_many_bits(type_id: h5t.TypeID) -> bool:
     """Whether a number claims more bits than its bytes have: where HDF5 converts it, it writes after its end."""
     return bool(type_id.get_offset() + type_id.get_precision() > 8 * type_id.get_size())
 
@@ -84,7 +83,7 @@ def can_be_converted(stored: StoredType) -> bool:
     return all(can_be_converted(field.type) for field in stored.fields)
 
 
-def _describe_integer(type_id: Any, depth: int) -> StoredType:
+def _describe_integer(type_id: h5t.TypeID, depth: int) -> StoredType:
     bitfield = type_id.get_class() == h5t.BITFIELD
     if not bitfield and _has_too_many_bits(type_id):  # h5py cannot say which bits a bitfield has; it is not converted
         return StoredType("unknown", type_id.get_size(), tag=TOO_MANY_BITS)
@@ -98,7 +97,7 @@ def _describe_integer(type_id: Any, depth: int) -> StoredType:
     )
 
 
-def _describe_float(type_id: Any, depth: int) -> StoredType:
+def _describe_float(type_id: h5t.TypeID, depth: int) -> StoredType:
     order = _ORDERS.get(type_id.get_order())
     if order is None:
         return StoredType("unknown", type_id.get_size(), tag="float of VAX or mixed byte order")
@@ -109,7 +108,7 @@ def _describe_float(type_id: Any, depth: int) -> StoredType:
     return StoredType("float", size, order, signed=True, precision=precision, mantissa=mantissa, exponent=exponent)
 
 
-def _describe_string(type_id: Any, depth: int) -> StoredType:
+def _describe_string(type_id: h5t.TypeID, depth: int) -> StoredType:
     charset = _CHARSETS.get(type_id.get_cset(), "ascii")
     if type_id.is_variable_str():
         return StoredType("text", type_id.get_size(), charset=charset, padding="terminated")
@@ -117,7 +116,7 @@ def _describe_string(type_id: Any, depth: int) -> StoredType:
     return StoredType("string", type_id.get_size(), charset=charset, padding=padding)
 
 
-def _describe_enum(type_id: Any, depth: int) -> StoredType:
+def _describe_enum(type_id: h5t.TypeID, depth: int) -> StoredType:
     base = describe_type(type_id.get_super(), depth + 1)
     if base.kind != "integer" or base.size > 8:
         return StoredType("unknown", type_id.get_size(), tag=f"enum of {base}")
@@ -129,29 +128,29 @@ def _describe_enum(type_id: Any, depth: int) -> StoredType:
     return StoredType(kind, type_id.get_size(), base.order, base=base, members=members)
 
 
-def _enum_member(type_id: Any, position: int) -> tuple[str, int]:
+def _enum_member(type_id: h5t.TypeID, position: int) -> tuple[str, int]:
     name = type_id.get_member_name(position)
     return name.decode("utf-8", "surrogateescape"), int(type_id.get_member_value(position))
 
 
-def _describe_opaque(type_id: Any, depth: int) -> StoredType:
+def _describe_opaque(type_id: h5t.TypeID, depth: int) -> StoredType:
     tag = (type_id.get_tag() or b"").decode("utf-8", "replace")
     return StoredType("opaque", type_id.get_size(), "none", tag=tag)
 
 
-def _describe_sequence(type_id: Any, depth: int) -> StoredType:
+def _describe_sequence(type_id: h5t.TypeID, depth: int) -> StoredType:
     base = describe_type(type_id.get_super(), depth + 1)
     if base.kind == "opaque" and base.size == 1 and base.tag != ELEMENT_TAG:
         return StoredType("binary", type_id.get_size(), "none", base=base)
     return StoredType("sequence", type_id.get_size(), "none", base=base)
 
 
-def _describe_array(type_id: Any, depth: int) -> StoredType:
+def _describe_array(type_id: h5t.TypeID, depth: int) -> StoredType:
     base = describe_type(type_id.get_super(), depth + 1)
     return StoredType("array", type_id.get_size(), "none", base=base, dims=tuple(type_id.get_array_dims()))
 
 
-def _describe_compound(type_id: Any, depth: int) -> StoredType:
+def _describe_compound(type_id: h5t.TypeID, depth: int) -> StoredType:
     fields = tuple(
         StoredField(
             type_id.get_member_name(i).decode("utf-8", "surrogateescape"),
@@ -175,14 +174,14 @@ def is_complex_pair(fields: tuple[StoredField, ...]) -> bool:
     return real == imaginary and real.kind == "float" and real.size in (4, 8) and float_bytes(real) == real.size
 
 
-def _describe_complex(type_id: Any, depth: int) -> StoredType:
+def _describe_complex(type_id: h5t.TypeID, depth: int) -> StoredType:
     base = describe_type(type_id.get_super(), depth + 1)
     if base.kind != "float" or base.size not in (4, 8) or float_bytes(base) != base.size:
         return StoredType("unknown", type_id.get_size(), tag=f"complex of {base}")
     return StoredType("complex", type_id.get_size(), base.order, base=base)
 
 
-def _describe_reference(type_id: Any, depth: int) -> StoredType:
+def _describe_reference(type_id: h5t.TypeID, depth: int) -> StoredType:
     if type_id.equal(h5t.STD_REF_OBJ):
         return StoredType("object_reference", type_id.get_size(), "none")
     if type_id.equal(h5t.STD_REF_DSETREG):
@@ -205,7 +204,7 @@ _DESCRIBE = {
 }
 
 
-def memory_type(type_id: Any, stored: StoredType, writing: bool = False) -> Any:
+def memory_type(type_id: h5t.TypeID, stored: StoredType, writing: bool = False) -> h5t.TypeID:
     """The HDF5 datatype of one element in memory, for the file's datatype and its description.
 
     For writing, a null-terminated string is one in memory too: HDF5 would else cut one that fills its room.
@@ -216,7 +215,8 @@ def memory_type(type_id: Any, stored: StoredType, writing: bool = False) -> Any:
         return _number_type(dtype)
     if kind == "bitfield" and dtype.kind != "V":
         order = "BE" if _NATIVE_BIG else "LE"
-        return getattr(h5t, f"STD_B{dtype.itemsize * 8}{order}")
+        bits: h5t.TypeID = getattr(h5t, f"STD_B{dtype.itemsize * 8}{order}")
+        return bits
     if kind == "string":
         padded = type_id.copy()
         if not (writing and stored.padding == "terminated"):
@@ -234,11 +234,11 @@ def memory_type(type_id: Any, stored: StoredType, writing: bool = False) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _number_type(dtype: np.dtype) -> Any:
+def _number_type(dtype: np.dtype) -> h5t.TypeID:
     return h5t.py_create(dtype)
 
 
-def _compound_memory_type(type_id: Any, stored: StoredType, writing: bool) -> Any:
+def _compound_memory_type(type_id: h5t.TypeID, stored: StoredType, writing: bool) -> h5t.TypeID:
     dtype = memory_dtype(stored)
     made = h5t.create(h5t.COMPOUND, dtype.itemsize)
     for position, field in enumerate(stored.fields):
@@ -249,47 +249,51 @@ def _compound_memory_type(type_id: Any, stored: StoredType, writing: bool) -> An
     return made
 
 
-def _complex_memory_type(stored: StoredType) -> Any:
+def _complex_memory_type(stored: StoredType) -> h5t.TypeID:
     part = h5t.py_create(np.dtype(f"f{stored.item.size}"))
     if not stored.fields:
         order = "BE" if _NATIVE_BIG else "LE"
-        return getattr(h5t, f"COMPLEX_IEEE_F{stored.item.size * 8}{order}")
+        native: h5t.TypeID = getattr(h5t, f"COMPLEX_IEEE_F{stored.item.size * 8}{order}")
+        return native
     made = h5t.create(h5t.COMPOUND, stored.item.size * 2)
     made.insert(b"r", 0, part)
     made.insert(b"i", stored.item.size, part)
     return made
 
 
-def make_type(stored: StoredType) -> Any:
+def make_type(stored: StoredType) -> h5t.TypeID:
     """The HDF5 datatype for a description, as a writer stores it."""
     return _MAKE[stored.kind](stored)
 
 
-def _make_integer(stored: StoredType) -> Any:
+def _make_integer(stored: StoredType) -> h5t.TypeID:
     order = "BE" if stored.order == "big" else "LE"
     letter = "B" if stored.kind == "bitfield" else "I" if stored.signed else "U"
-    if stored.size in (1, 2, 4, 8) and stored.precision == 8 * stored.size:
-        return getattr(h5t, f"STD_{letter}{stored.size * 8}{order}")
-    made = getattr(h5t, f"STD_{letter}64{order}").copy()
+    is_whole = stored.size in (1, 2, 4, 8) and stored.precision == 8 * stored.size
+    known: h5t.TypeID = getattr(h5t, f"STD_{letter}{stored.size * 8 if is_whole else 64}{order}")
+    if is_whole:
+        return known
+    made = known.copy()
     made.set_size(max(stored.size, 8))
     made.set_precision(stored.precision)
     made.set_size(stored.size)
     return made
 
 
-def _make_float(stored: StoredType) -> Any:
+def _make_float(stored: StoredType) -> h5t.TypeID:
     order = "BE" if stored.order == "big" else "LE"
-    return h5t.IEEE_F16BE if (stored.size, order) == (2, "BE") else getattr(h5t, f"IEEE_F{stored.size * 8}{order}")
+    known: h5t.TypeID = getattr(h5t, f"IEEE_F{stored.size * 8}{order}")
+    return known
 
 
-def _make_enum(stored: StoredType) -> Any:
+def _make_enum(stored: StoredType) -> h5t.TypeID:
     made = h5t.enum_create(make_type(stored.item))
     for name, value in stored.members:
         made.enum_insert(name.encode("utf-8", "surrogateescape"), value)
     return made
 
 
-def _make_string(stored: StoredType) -> Any:
+def _make_string(stored: StoredType) -> h5t.TypeID:
     made = h5t.C_S1.copy()
     made.set_size(h5t.VARIABLE if stored.kind == "text" else stored.size)
     made.set_cset(h5t.CSET_UTF8 if stored.charset == "utf-8" else h5t.CSET_ASCII)
@@ -298,24 +302,24 @@ def _make_string(stored: StoredType) -> Any:
     return made
 
 
-def _make_opaque(stored: StoredType) -> Any:
+def _make_opaque(stored: StoredType) -> h5t.TypeID:
     made = h5t.create(h5t.OPAQUE, stored.size)
     made.set_tag(stored.tag.encode())
     return made
 
 
-def _make_compound(stored: StoredType) -> Any:
+def _make_compound(stored: StoredType) -> h5t.TypeID:
     made = h5t.create(h5t.COMPOUND, stored.size)
     for field in stored.fields:
         made.insert(field.name.encode("utf-8", "surrogateescape"), field.offset, make_type(field.type))
     return made
 
 
-def _make_unknown(stored: StoredType) -> Any:
+def _make_unknown(stored: StoredType) -> h5t.TypeID:
     raise UnsupportedError(f"colonnade cannot make the HDF5 datatype {stored}", feature=str(stored))
 
 
-_MAKE = {
+_MAKE: dict[str, Callable[[StoredType], h5t.TypeID]] = {
     "integer": _make_integer,
     "bitfield": _make_integer,
     "float": _make_float,
@@ -351,7 +355,7 @@ def is_reference_dtype(dtype: np.dtype) -> str | None:
     return "object_reference" if kind is h5py.Reference else "region_reference"
 
 
-def reference_array(values: Sequence[Any]) -> np.ndarray | None:
+def reference_array(values: Sequence[object]) -> np.ndarray | None:
     """A list of h5py references (None for none) as an array of them; None when it holds anything else."""
     first = next((value for value in values if value is not None), None)
     if not isinstance(first, h5py.Reference):

@@ -28,6 +28,7 @@ from colonnade.h5.capi import HDF5_LOCK
 from colonnade.h5.damage import lack_of, raise_lack, to_corrupt_error
 from colonnade.h5.vetting import LINKS, Links, Notes, OpenFile, open_file_of, vet_root
 from colonnade.h5.watched import Watch, watched
+from colonnade.nodes import Group
 from colonnade.pager.disk import Disk
 from colonnade.pager.interrupts import hold_signals, release_signals, shielded
 from colonnade.pager.journal import Durability, JournaledFile, journal_path
@@ -83,13 +84,13 @@ class FileHandle:
 
     def __init__(
         self,
-        h5: Any,  # an h5py.File, or a Group that was given
+        h5: Any,  # an h5py.File, or the Group that was given
         name: str,
         owned: bool = True,
         journaled: JournaledFile | None = None,
         lock: WriterLock | None = None,
         aside: Path | None = None,
-        stream: Any = None,
+        stream: IO[bytes] | None = None,
     ) -> None:
         self.notes: Notes = {}
         self._use(h5)
@@ -118,19 +119,20 @@ class FileHandle:
         )  # of the journal, the file and its lock: asked before and after everything that is read
         _HANDLES.add(self)
 
-    def _use(self, h5: h5py.File) -> None:
-        self.h5 = h5
+    def _use(self, h5: Any) -> None:
+        self.h5: h5py.File = h5
         self._open_file: OpenFile = open_file_of(h5.id)  # held here as long as it is used
         self._open_file.notes |= self.notes
         self.notes = self._open_file.notes
 
     @property
-    def root(self) -> Any:
+    def root(self) -> Group:
         """The group that was opened: the file's root, or the group given."""
         if not isinstance(self.h5, h5py.File):
             return self.h5.id
         try:
-            return self.h5["/"].id
+            root: h5py.Group = self.h5["/"]
+            return root.id
         except RecursionError:
             raise
         except (KeyError, RuntimeError, OSError) as error:
@@ -339,7 +341,9 @@ class FileHandle:
         finally:
             self._open_again()
 
-    def rewrite(self, fill: Callable[[Any, Any], None], finish: Callable[[JournaledFile], None] | None = None) -> None:
+    def rewrite(
+        self, fill: Callable[[Group, Group], None], finish: Callable[[JournaledFile], None] | None = None
+    ) -> None:
         """Put a new file in the place of this one, at once: `fill` copies from the old root to the new one.
 
         finish: changes bytes of the new file past HDF5, when that has closed it.
@@ -555,7 +559,7 @@ def _open_url(url: str, mode: Mode, care: Care) -> FileHandle:
     return handle
 
 
-def _open_stream(stream: Any, mode: Mode, care: Care, name: str | None = None) -> FileHandle:
+def _open_stream(stream: IO[bytes], mode: Mode, care: Care, name: str | None = None) -> FileHandle:
     shown = name or str(getattr(stream, "name", "the file object"))
     if mode != "w":
         _check_stream(stream, shown)
@@ -567,13 +571,13 @@ def _open_stream(stream: Any, mode: Mode, care: Care, name: str | None = None) -
     return FileHandle(h5, shown, owned=True)
 
 
-def _check_stream(stream: Any, name: str) -> None:
+def _check_stream(stream: IO[bytes], name: str) -> None:
     position = stream.tell()
     check_whole(StreamBytes(stream, name))
     stream.seek(position)
 
 
-def stream_size(stream: Any) -> int:
+def stream_size(stream: IO[bytes]) -> int:
     """The number of bytes in a seekable file object."""
     position = stream.tell()
     size: int = stream.seek(0, os.SEEK_END)
@@ -725,7 +729,7 @@ def _check_names(descriptor: int, path: Path, care: Care) -> None:
         )
 
 
-def _access_list(stream: JournaledFile, reads_only: bool = False) -> Any:
+def _access_list(stream: JournaledFile, reads_only: bool = False) -> h5p.PropFAID:
     access = h5p.create(h5p.FILE_ACCESS)
     access.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_LATEST)
     access.set_fclose_degree(h5f.CLOSE_STRONG)
@@ -740,7 +744,7 @@ def _open_through(stream: JournaledFile, name: str, flags: int, links: Links) ->
     return _journaled_h5(file_id, stream, links)
 
 
-def _journaled_h5(file_id: Any, stream: JournaledFile, links: Links) -> h5py.File:
+def _journaled_h5(file_id: h5f.FileID, stream: JournaledFile, links: Links) -> h5py.File:
     file = open_file_of(file_id, h5g.get_objinfo(file_id))
     file.journaled, file.links = stream, links
     return h5py.File(file_id)
@@ -785,7 +789,7 @@ def _write_aside(
     aside: Path,
     source: h5py.File,
     care: Care,
-    fill: Callable[[Any, Any], None],
+    fill: Callable[[Group, Group], None],
     finish: Callable[[JournaledFile], None] | None,
 ) -> None:
     """A whole file, made like the source (also its user block and its permissions), by `fill`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from h5py import h5g, h5p, h5z
+from h5py import h5f, h5g, h5p, h5z
 
 from colonnade.errors import UnsupportedError, UsageError
 from colonnade.filters.names import BUILT_IN, NAMES, PLUGINS, parse_filters
@@ -18,7 +18,7 @@ NEVER_SKIPPED = (1, 2, 3, 5)  # filters that the library applies to every chunk:
 _COMPRESSORS = ("blosclz", "lz4", "lz4hc", "zlib", "zstd")
 
 
-def set_filters(creation: Any, text: str, stored: StoredType) -> None:
+def set_filters(creation: h5p.PropDCID, text: str, stored: StoredType) -> None:
     """Put the filters of `text` into a dataset creation property list, in their order."""
     steps = parse_filters(text)
     for name, options in steps:
@@ -41,7 +41,7 @@ def _number(name: str, options: tuple[str, ...], default: int, low: int, high: i
     return int(text)
 
 
-def _set_built_in(creation: Any, name: str, options: tuple[str, ...], stored: StoredType) -> None:
+def _set_built_in(creation: h5p.PropDCID, name: str, options: tuple[str, ...], stored: StoredType) -> None:
     if name == "shuffle":
         creation.set_shuffle()
     elif name == "deflate":
@@ -72,7 +72,7 @@ def _require_kind(name: str, stored: StoredType, kinds: tuple[str, ...]) -> None
         raise UsageError(f"filter {name} does not work on {stored}; it takes {', '.join(kinds)}", filter=name)
 
 
-def _set_plugin(creation: Any, name: str, options: tuple[str, ...]) -> None:
+def _set_plugin(creation: h5p.PropDCID, name: str, options: tuple[str, ...]) -> None:
     plugin = import_plugins()
     if plugin is None:
         raise UsageError(
@@ -121,7 +121,7 @@ def import_plugins() -> Any:
     return hdf5plugin
 
 
-def describe_filters(creation: Any) -> tuple[FilterInfo, ...]:
+def describe_filters(creation: h5p.PropDCID) -> tuple[FilterInfo, ...]:
     """The pipeline of a dataset creation property list."""
     found = []
     for position in range(creation.get_nfilters()):
@@ -153,7 +153,7 @@ def require_filters(filters: tuple[FilterInfo, ...], path: str) -> None:
         )
 
 
-def creation_list() -> Any:
+def creation_list() -> h5p.PropDCID:
     """An empty dataset creation property list that records no times, so that equal input gives equal bytes."""
     creation = h5p.create(h5p.DATASET_CREATE)
     creation.set_obj_track_times(False)
@@ -165,7 +165,7 @@ def may_skip(filters: Sequence[FilterInfo]) -> bool:
     return any(step.id not in NEVER_SKIPPED for step in filters)
 
 
-def creation_like(source: Any) -> Any:
+def creation_like(source: h5f.FileID) -> h5p.PropFCID:
     """The creation properties of a new file that is to hold what the source file holds."""
     creation = source.get_create_plist()
     root = h5g.open(source, b"/").get_create_plist()

@@ -20,7 +20,7 @@ import numpy as np
 from h5py import h5d, h5i
 
 from colonnade import kernels
-from colonnade.arrays import Int32s
+from colonnade.arrays import Int32s, UInt64s
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.filters.codecs import ByteBuffer
 from colonnade.format.global_heap import REFERENCE_DTYPE, stored_size
@@ -101,7 +101,7 @@ def _check_references(dataset: Dataset, stored: StoredType, filters: Sequence[Fi
     return True
 
 
-def vet_stored_rows(dataset: Dataset, stored: StoredType, image: Any, path: str) -> None:
+def vet_stored_rows(dataset: Dataset, stored: StoredType, image: np.ndarray | None, path: str) -> None:
     """Refuse elements as they lie in the file; None are those that were never written."""
     if image is None:
         return
@@ -180,7 +180,7 @@ class HeapSource:
         """These rows, which increase."""
         return self._follow(self._source.take(rows))
 
-    def _follow(self, image: Any) -> Strings | None:
+    def _follow(self, image: np.ndarray | None) -> Strings | None:
         if image is None:
             return None
         self._check_lengths(image.view(REFERENCE_DTYPE))
@@ -202,7 +202,7 @@ class HeapSource:
                 path=path,
             )
 
-    def _resolve(self, image: Any) -> Strings:
+    def _resolve(self, image: np.ndarray) -> Strings:
         """The bytes that these references lead to."""
         references = image.view(REFERENCE_DTYPE)
         heap = self._collect(np.unique(references["address"][references["length"] > 0]))
@@ -212,7 +212,7 @@ class HeapSource:
         kernels.heap_data(*heap, image, 1, self._is_text, offsets, data)
         return Strings(offsets, data)
 
-    def _collect(self, addresses: Any) -> tuple[ByteBuffer, Any, Any, Any, Any]:
+    def _collect(self, addresses: UInt64s) -> tuple[ByteBuffer, Any, Any, Any, Any]:
         """The collections at these addresses: their bytes, and where their objects lie in them."""
         if len(addresses) and int(addresses[-1]) > FARTHEST:
             raise ValueError("a reference leads far after the end of the file")
@@ -252,7 +252,7 @@ class HeapSource:
         return size
 
 
-def _parts(references: Any) -> list[tuple[int, int]]:
+def _parts(references: References) -> list[tuple[int, int]]:
     """Rows to be followed together: those of some collections, so that what is held of them stays small.
 
     Rows that were written together lie together, as a rule; where they do not, collections would be read again and

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5o, h5p, h5r, h5s, h5t
 
@@ -177,13 +177,13 @@ def open_chunked(group: Group, name: str, in_place: bool) -> Dataset | None:
 
 
 @lru_cache(maxsize=1)
-def _without_cache() -> Any:
+def _without_cache() -> h5p.PropDAID:
     access = h5p.create(h5p.DATASET_ACCESS)
     access.set_chunk_cache(1, 0, 1.0)
     return access
 
 
-def _open(group: Group, path: str) -> Any | None:
+def _open(group: Group, path: str) -> Node | None:
     """The object at a path, or None; one in another file only where links may lead."""
     REFUSED.clear()
     file = open_file_of(group)
@@ -251,7 +251,7 @@ def exists(group: Group, name: str) -> bool:
     return bool(group.links.exists(encode_name(name), lapl=access_in(open_file_of(group))))
 
 
-def link_list(path: str) -> Any:
+def link_list(path: str) -> h5p.PropLCID:
     """How a link is made: marked as UTF-8 only where it must be, since that costs the oldest file form."""
     links = h5p.create(h5p.LINK_CREATE)
     links.set_create_intermediate_group(True)
@@ -260,7 +260,7 @@ def link_list(path: str) -> Any:
     return links
 
 
-def create_group(group: Group, path: str, large_attributes: bool = False) -> Any:
+def create_group(group: Group, path: str, large_attributes: bool = False) -> Group:
     """A new group at a path below `group`, with the groups on the way to it.
 
     `large_attributes` lets attributes grow beyond 64 KiB, at the price of a newer file form.
@@ -281,7 +281,7 @@ def rename(group: Group, name: str, new_name: str) -> None:
     group.links.move(encode_name(name), group, encode_name(new_name))
 
 
-def move(group: Group, name: str, target: Any, new_name: str | None = None) -> None:
+def move(group: Group, name: str, target: Group, new_name: str | None = None) -> None:
     """Move a link into another group, under the same name or another."""
     group.links.move(encode_name(name), target, encode_name(name if new_name is None else new_name))
 
@@ -293,10 +293,11 @@ def link_again(group: Group, name: str, node: Node) -> None:
 
 def holds_large_attributes(node: Group | Dataset) -> bool:
     """Whether the object was made so that its attributes may exceed 64 KiB."""
-    return bool(creation_of(node).get_attr_creation_order())
+    creation = creation_of(node) if isinstance(node, h5d.DatasetID) else node.get_create_plist()
+    return bool(creation.get_attr_creation_order())
 
 
-def with_large_attributes(group: Group, path: str) -> Any:
+def with_large_attributes(group: Group, path: str) -> Group:
     """Replace this group by one whose attributes may exceed 64 KiB, with all that it holds.
 
     Objects keep their addresses, so that references to them hold. The root cannot be replaced.
@@ -327,7 +328,7 @@ def is_shared(node: Node) -> bool:
         return True
 
 
-def dereference(node: Node, reference: Any) -> Any | None:
+def dereference(node: Node, reference: h5r.Reference | None) -> Node | None:
     """The object an object reference leads to, or None when it leads nowhere."""
     if isinstance(reference, h5r.RegionReference):
         return None
@@ -342,8 +343,8 @@ def is_dataset(node: Node) -> bool:
 
 
 def walk_groups(
-    group: Group, without: Callable[[Any], Container[bytes]] = lambda _group: ()
-) -> Iterator[tuple[str, Any]]:
+    group: Group, without: Callable[[Group], Container[bytes]] = lambda _group: ()
+) -> Iterator[tuple[str, Group]]:
     """Every group below (and with) this one, each once, as path and handle; parents first.
 
     `without` gives the names in a group that lead to none: to look at each of 20,000 columns would cost more than the

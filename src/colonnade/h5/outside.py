@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any
 
 import h5py
 from h5py import h5d, h5f, h5fd, h5i, h5o, h5p
@@ -34,7 +33,7 @@ _MOST = (1 << 63) - 1
 # -- rows kept elsewhere --
 
 
-def check_rows(dataset: Dataset, stored: StoredType | None = None) -> Any:
+def check_rows(dataset: Dataset, stored: StoredType | None = None) -> h5p.PropDCID:
     """Refuse a dataset whose rows are, at the end of any way, where they may not be read or written.
 
     stored: its datatype, where that is known. Returns its creation properties.
@@ -103,7 +102,7 @@ def _is_source(dataset: Dataset, file_name: str, source: str) -> bool:
     return own is None or "%" in file_name or _first_place(file_name, own) is not None
 
 
-def _sources(creation: Any) -> Iterator[tuple[str, str]]:
+def _sources(creation: h5p.PropDCID) -> Iterator[tuple[str, str]]:
     """The file and the dataset of each virtual source, each once."""
     seen = set()
     for number in range(creation.get_virtual_count()):
@@ -141,7 +140,7 @@ def _check_source(
 
 
 def _check_inside(
-    file_id: Any, source: str, home: Path | None, links: Links, passed: tuple[str, ...], left: list[int]
+    file_id: h5f.FileID, source: str, home: Path | None, links: Links, passed: tuple[str, ...], left: list[int]
 ) -> None:
     """The same for a source, which may be virtual or elsewhere itself; one that is not there gives the fill."""
     try:
@@ -244,16 +243,16 @@ _CALLBACKS = {"none": _TRAVERSE(_refuse), "folder": _TRAVERSE(_refuse_outside)}
 
 
 @lru_cache(maxsize=3)
-def access_by(links: Links) -> Any:
+def access_by(links: Links) -> h5p.PropLAID:
     """How links are followed: a list for h5o.open and its like."""
     access = h5p.create(h5p.LINK_ACCESS)
     if links != "any":
         access.set_elink_acc_flags(h5f.ACC_RDONLY)
-        capi.set_link_callback(access, _CALLBACKS[links])
+        capi.set_link_callback(access, ctypes.cast(_CALLBACKS[links], ctypes.c_void_p))
     return access
 
 
-def access_in(file: OpenFile) -> Any:
+def access_in(file: OpenFile) -> h5p.PropLAID:
     """How links are followed in a file: a list for h5o.open and its like.
 
     In a file open for changes none is followed: HDF5 would read the other file through the journal of this one.

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import h5py
 import numpy as np
@@ -24,7 +23,7 @@ from colonnade.h5.damage import hdf5_errors, raise_lack
 from colonnade.h5.outside import check_rows
 from colonnade.h5.vetting import vet_collections
 from colonnade.model import StoredType
-from colonnade.nodes import Dataset
+from colonnade.nodes import Dataset, Group
 from colonnade.pager.sources import LocalBytes
 from colonnade.stored_dtypes import memory_dtype
 
@@ -43,7 +42,7 @@ def has_references(stored: StoredType) -> bool:
 class NewPlaces:
     """Where each object of a file is in its copy; a reference to an object that was not copied becomes null."""
 
-    def __init__(self, source: Any, target: Any, paths: Mapping[int, bytes]) -> None:
+    def __init__(self, source: Group, target: Group, paths: Mapping[int, bytes]) -> None:
         self._source, self._target = source, target
         self._paths = paths
         self._addresses = {
@@ -82,7 +81,7 @@ class NewPlaces:
         except OSError:
             node = None  # it led nowhere before
         path = None if node is None else self._paths.get(h5o.get_info(node).addr)
-        if path is not None:
+        if path is not None and region is not None:
             capi.make_region(ctypes.addressof(turned), self._target, path, region)
         return np.void(turned.raw)
 
@@ -94,7 +93,7 @@ class NewPlaces:
             self.turn(np.frombuffer(memory, dtype=base).reshape(length, *shape), item)
 
 
-def follow_reference(dataset: Dataset, row: int, column: str) -> Any | None:
+def follow_reference(dataset: Dataset, row: int, column: str) -> object:
     """What the object or region reference in a row of a column leads to, as an array; None where it leads nowhere."""
     try:
         return _follow(h5py.Dataset(dataset), row, column)
@@ -105,7 +104,7 @@ def follow_reference(dataset: Dataset, row: int, column: str) -> Any | None:
         raise CorruptError(f"the reference leads nowhere: {error}", column=column, row=row) from error
 
 
-def _follow(dataset: h5py.Dataset, row: int, column: str) -> Any | None:
+def _follow(dataset: h5py.Dataset, row: int, column: str) -> object:
     if h5py.check_ref_dtype(dataset.dtype) is None:
         raise UsageError(f"column {column!r} holds no references", column=column)
     check_rows(dataset.id)
@@ -136,7 +135,7 @@ def _check_region(dataset: Dataset, row: int) -> None:
     vet_collections(dataset, [int.from_bytes(element.tobytes()[:8], "little")])
 
 
-def _check_size(target: Any, count: int) -> None:
+def _check_size(target: h5py.Dataset, count: int) -> None:
     """A dataset may claim any number of elements: more than are read at once are refused."""
     if count * target.dtype.itemsize > MOST_AT_ONCE:
         raise UnsupportedError(
@@ -146,7 +145,7 @@ def _check_size(target: Any, count: int) -> None:
         )
 
 
-def _read_region(target: Any, region: Any) -> Any:
+def _read_region(target: h5py.Dataset, region: h5s.SpaceID) -> object:
     """The slab of a region that is a box, in its shape; else the elements of it in a row."""
     first, last = region.get_select_bounds()
     box = tuple(slice(int(a), int(b) + 1) for a, b in zip(first, last, strict=True))

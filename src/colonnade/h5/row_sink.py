@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from h5py import h5d, h5s
+from h5py import h5d, h5s, h5t
 from h5py._objects import phil
 
 from colonnade.dataclass import dataclass
@@ -349,7 +349,7 @@ class RowSink:
         capi.write(self._dataset, self._memory_type, in_memory, file_space, image.ctypes.data)
 
     @cached_property
-    def _memory_type(self) -> Any:
+    def _memory_type(self) -> h5t.TypeID:
         return memory_type(self._dataset.get_type(), self._stored, writing=True)
 
     def _check_chunk(self, row: int) -> None:

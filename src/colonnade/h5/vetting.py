@@ -34,7 +34,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from weakref import WeakValueDictionary
 
 import h5py
@@ -120,7 +120,7 @@ class OpenFile:
         self._is_known = creation.get_sizes() == _EIGHT_BYTES
         self._stored = self._stored_bytes(file_id) if self._is_known and self._is_read_only else None
 
-    def _stored_bytes(self, file_id: Any) -> ByteSource | None:
+    def _stored_bytes(self, file_id: h5f.FileID) -> ByteSource | None:
         """The bytes of a file that is not changed while it is open."""
         descriptor = capi.descriptor_of(file_id)
         if descriptor is not None:
@@ -247,7 +247,7 @@ class _BytesByPath(ByteSource):
             return b""
 
 
-def open_file_of(node: Node, info: Any = None) -> OpenFile:
+def open_file_of(node: Node, info: h5g.GroupStat | None = None) -> OpenFile:
     """The file that an object is in. info: its h5g info, where that is known."""
     number = _number(node) if info is None else info.fileno
     file = None if number is None else _OPEN_FILES.get(number)
@@ -268,7 +268,7 @@ def _number(node: Node) -> tuple[int, int] | None:
     return number
 
 
-def vetted_file(node: Node, info: Any = None) -> OpenFile | None:
+def vetted_file(node: Node, info: h5g.GroupStat | None = None) -> OpenFile | None:
     """The file that an object is in; None where its bytes cannot be read without libhdf5."""
     file = open_file_of(node, h5g.get_objinfo(node) if info is None else info)
     return file if file.is_readable else None
@@ -283,7 +283,7 @@ def raw_bytes(node: Node) -> ByteSource | None:
     return None if source is None else _WhileOpen(node, source)
 
 
-def source_of(file_id: Any) -> LocalBytes | JournaledBytes | None:
+def source_of(file_id: h5f.FileID) -> LocalBytes | JournaledBytes | None:
     """The bytes of an open HDF5 file; None if they can be read only through HDF5."""
     file = open_file_of(file_id)
     if file.is_of_python:
@@ -311,7 +311,7 @@ def address_of(node: Node) -> int:
     return address_in(h5g.get_objinfo(node))
 
 
-def address_in(info: Any) -> int:
+def address_in(info: h5g.GroupStat) -> int:
     """The address of an object's header, from its h5g info. H5Oget_info has it too, but visits all chunks for it."""
     low, high = info.objno
     return int(low) + (int(high) << 32)
@@ -408,7 +408,7 @@ def vet_fill(dataset: Dataset, stored: StoredType | None = None) -> None:
             file.vet_stored(stored, np.frombuffer(_fill_value(message), "u1"))
 
 
-def vet_attribute(attribute: Any) -> None:
+def vet_attribute(attribute: h5a.AttrID) -> None:
     """Refuse an attribute that claims more bytes than the file has, or leads to a collection without an end.
 
     libhdf5 does not say where the bytes of an attribute are. They are in the header of its object, or, if there are
@@ -465,7 +465,7 @@ class _GuardedFile(io.RawIOBase):
     def tell(self) -> int:
         return self._at
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         data = self._file.read_at(self._at, len(buffer))
         if data[: len(COLLECTION_SIGNATURE)] == COLLECTION_SIGNATURE:
             self._file.vet_collection(self._at)
@@ -473,7 +473,7 @@ class _GuardedFile(io.RawIOBase):
         self._at += len(data)
         return len(data)
 
-    def write(self, _data: Any) -> int:
+    def write(self, _data: object) -> int:
         raise OSError("this file is open for reading only")
 
     def truncate(self, _size: int | None = None) -> int:
@@ -481,7 +481,7 @@ class _GuardedFile(io.RawIOBase):
 
 
 @contextmanager
-def guarded(node: Node) -> Iterator[Any | None]:
+def guarded(node: Node) -> Iterator[Dataset | None]:
     """The same object of its file opened a second time; None where that cannot be done, or the file may change.
 
     For what refers to collections that cannot be known beforehand: attributes that are not in the header of their
@@ -499,7 +499,7 @@ def guarded(node: Node) -> Iterator[Any | None]:
 # -- creation properties --
 
 
-def creation_of(dataset: Group | Dataset) -> Any:
+def creation_of(dataset: Dataset) -> h5p.PropDCID:
     """The creation properties of a dataset; those in its header where its fill was lost in a copy.
 
     A fill of variable length is in the global heap. H5Ocopy (h5py's `copy`, h5repack; HDF5 1.8 to 2.0) copies the
@@ -524,7 +524,7 @@ def has_lost_fill(dataset: Dataset) -> bool:
     return False
 
 
-def _creation_in_header(dataset: Any) -> Any | None:
+def _creation_in_header(dataset: Dataset) -> h5p.PropDCID | None:
     """Storage, chunk and filters, without the fill; None where the header has no fill, or anything unknown."""
     file = vetted_file(dataset) if describe_type(dataset.get_type()).has_pointers else None
     if file is None:
