@@ -287,7 +287,7 @@ def test_bad_input_is_refused_and_nothing_changed(tmp_path: Path) -> None:
 def test_a_value_that_would_become_another_is_refused(tmp_path: Path, dtype: str, values: Any) -> None:
     """Of the same width and another sign, or beyond the largest: neither wraps, nor becomes infinite, in silence."""
     with cn.create_sparse(tmp_path / "t.h5", "s", shape=(10,), dtype=dtype, chunks=(5,)) as array:
-        with pytest.raises(DataError, match="row 0: .* does not fit"):
+        with pytest.raises(DataError, match=r"row 0: .* does not fit"):
             array.write([1], values)
         assert array.n_defined == 0
 

@@ -236,8 +236,9 @@ def _extend_categories(group: Group, column: WrittenColumn, info: TableInfo) -> 
 
 def link_labels(group: Group, info: TableInfo) -> None:
     """Write the references between columns and labels in both directions, as `info` has them (I2)."""
-    opened = {member.name: dataset_at(group, member.name) for member in info.members}
     labelled: dict[str, list[Any]] = {label.name: [] for label in info.labels}
+    linked = [member.name for member in info.members if member.labels or member.name in labelled]
+    opened = {name: dataset_at(group, name) for name in linked}
     for column in info.members:
         if column.labels:
             targets = [opened[name] for name in column.labels if name in labelled]
