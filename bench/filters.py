@@ -64,15 +64,14 @@ def measure(
     tables = {choice: cn.open_table(path) for choice, path in paths.items()}
     rows = np.sort(np.random.default_rng(1).choice(workload.rows, PICKED, replace=False))
     for table in tables.values():
-        found = table[name].to_arrow()
-        assert found.cast(values.type).equals(values), name
+        assert table[name].to_arrow().cast(values.type).equals(values), name
     scanned = run_in_turns({choice: partial(scan, table, name) for choice, table in tables.items()}, times)
     picked = run_in_turns({choice: partial(pick, table, rows) for choice, table in tables.items()}, times)
-    found = []
+    found: list[tuple[str, str, float, float, float, float]] = []
     for choice, table in tables.items():
         filters = "+".join(step.name for step in table.info.by_name[name].filters) or "none"
         spent = [1000 * runs[choice].best_cpu for runs in (wrote, scanned, picked)]
-        found.append((choice, filters, paths[choice].stat().st_size / 1e6, *spent))
+        found.append((choice, filters, paths[choice].stat().st_size / 1e6, spent[0], spent[1], spent[2]))
         table.close()
     return found
 

@@ -61,7 +61,7 @@ def open_colonnade(folder: Path, keys: Keys, durability: Durability) -> Opened:
         assert table.indexes[0].trusted
         return np.asarray(file.h5["t/_search_indexes/x__sorted_rows"][:], dtype=np.int64)
 
-    return lambda added: table.append({"x": added}), rows, file.close
+    return lambda added: table.append({"x": added}), rows, file.close  # type: ignore[return-value]
 
 
 def open_h5col(folder: Path, keys: Keys) -> Opened:

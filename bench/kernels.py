@@ -57,7 +57,7 @@ def filters(n: int) -> Iterator[Case]:
         data, block = RNG.integers(0, 256, n * size, dtype="u1"), max(8192 // size // 8 * 8, 128)
         yield Case(f"bit_unshuffle {size}", "bit_unshuffle", (data, empty(n * size), size, block), n * size)
     yield Case("fletcher32", "fletcher32", (data,), len(data))
-    block = np.frombuffer(pa.compress(RNG.integers(0, 9, n, dtype="u1"), "lz4_raw"), dtype="u1")
+    block = np.frombuffer(pa.compress(RNG.integers(0, 9, n, dtype="u1"), "lz4_raw"), dtype="u1")  # type: ignore[assignment]
     yield Case("unpack_lz4", "unpack_lz4", (block, empty(n)), n)
     rows = np.cumsum(RNG.integers(0, 50, n // 8)).view("u1").reshape(-1, 8).T.copy()
     yield Case("deflate", "deflate", (rows, empty(rows.size)), rows.size)

@@ -79,7 +79,7 @@ def main(arguments: list[str]) -> int:
                 for name, read in found.items():
                     if read().tolist() != rows:
                         raise SystemExit(f"{name}: {kind} strings read back differently")
-                runs = run_in_turns({name: lambda read=read: _took(read) for name, read in found.items()}, asked.times)
+                runs = run_in_turns({name: lambda read=read: _took(read) for name, read in found.items()}, asked.times)  # type: ignore[misc]
             print_table(f"{kind} strings", runs, {name: PARQUET for name in runs if name != PARQUET})
     return 0
 

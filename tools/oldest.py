@@ -21,7 +21,7 @@ def oldest() -> Iterator[str]:
     project = tomllib.loads(PROJECT.read_text())["project"]
     extras = [given for some in project["optional-dependencies"].values() for given in some]
     for given in [*project["dependencies"], *extras]:
-        name, bound, version = re.fullmatch(r"([\w-]+(?:\[[\w,-]+\])?)(?:(>=)([\w.]+))?", given).groups()  # type: ignore[union-attr]
+        name, bound, version = re.fullmatch(r"([\w-]+(?:\[[\w,-]+\])?)(?:(>=)([\w.]+))?", given).groups()
         if name in CHECKERS or name.startswith("colonnade["):
             continue
         if bound is None:

@@ -16,7 +16,7 @@ CODES = pa.array(LABELS)
 
 def label_codes(labels: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:
     """The number of each label among the words."""
-    return np.asarray(pc.index_in(labels, CODES)).astype("u1")
+    return np.asarray(pc.index_in(labels, CODES)).astype("u1")  # type: ignore[type-var]
 
 
 def padded(strings: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:

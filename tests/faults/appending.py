@@ -303,4 +303,4 @@ def slow_down(chance: random.Random) -> None:
         pause(chance, 0.1)
         return read_column(reader, rows)
 
-    scan.read_column = read_slowly
+    scan.read_column = read_slowly  # type: ignore[assignment]

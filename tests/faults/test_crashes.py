@@ -417,7 +417,7 @@ def failing_progress(_done: int, _in_all: int | None) -> None:
     raise Refused
 
 
-FAILURES: dict[str, Change] = {
+FAILURES: dict[str, Callable[[cn.File], object]] = {
     "batches": lambda file: file.create("bad", failing_batches()),
     "progress": lambda file: file.create("bad", rows(1), progress=failing_progress),
     "replace": lambda file: file.create("events", rows(1), mode="replace", progress=failing_progress),

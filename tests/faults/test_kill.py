@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from pathlib import Path
 from random import Random
@@ -66,7 +65,7 @@ def test_killed_at_any_moment(path: Path, durability: Durability) -> None:
         writer = start(write_for_ever, path, last + 1, durability, done)
         wait_until(lambda done=done, last=last: done.value > last)
         time.sleep(random.random() * 0.03)
-        os.kill(writer.pid, signal.SIGKILL)
+        writer.kill()
         writer.join()
         last, told = last_commit(path), done.value
         assert last in (told, told + 1)
@@ -79,7 +78,7 @@ def test_killed_at_any_moment(path: Path, durability: Durability) -> None:
 def wait_until(is_so: object) -> None:
     """Wait for another process; it has half a minute."""
     deadline = time.monotonic() + 30
-    while not is_so():  # type: ignore[operator]
+    while not is_so():
         assert time.monotonic() < deadline, "another process is stuck"
         time.sleep(0.001)
 
@@ -92,7 +91,7 @@ def test_lock_of_a_dead_process_blocks_nobody(path: Path) -> None:
     is_held, release = made.Event(), made.Event()
     holder = start(hold, path, is_held, release)
     assert is_held.wait(30)
-    os.kill(holder.pid, signal.SIGKILL)
+    holder.kill()
     holder.join()
     assert lock_path(path).exists()
     assert cn.read(path, "events").num_rows == len(rows(1))

@@ -116,7 +116,7 @@ def write_over(backup: Path, path: Path) -> None:
 @pytest.mark.parametrize("replace", [put_there, write_over])
 @pytest.mark.parametrize("mode", ["r", "r+", "a", "w"])
 def test_a_backup_that_was_copied_into_place_is_left_alone(
-    path: Path, tmp_path: Path, mode: str, replace: Callable[[Path, Path], None]
+    path: Path, tmp_path: Path, mode: Any, replace: Callable[[Path, Path], None]
 ) -> None:
     """The half file is elsewhere, and another state of it was put there: the journal is kept for the half file."""
     backup = tmp_path / "backup.h5"

@@ -5,6 +5,7 @@ The other form of a kernel that exists in C only is in `plain_codecs` or `plain_
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,10 +33,13 @@ reference: Any = SimpleNamespace(
 )
 
 try:
-    from colonnade.kernels import _native as native
+    from colonnade.kernels import _native
+
+    native: Any = _native
 except ImportError:  # a machine without a compiler has one form
     native = reference
 
+Draw = Callable[..., Any]  # `draw` of a composite strategy, or of `data()`
 HAS_C = native is not reference
 KINDS = [*(f"{sign}{size}" for sign in "iu" for size in (1, 2, 4, 8)), "f4", "f8"]
 REFUSED = "refused"
@@ -111,15 +115,15 @@ def kinds_and_numbers(draw: st.DrawFn, kinds: tuple[str, ...] = tuple(KINDS)) ->
     return draw(numbers(draw(st.sampled_from(kinds))))
 
 
-def bytes_of(draw: st.DrawFn, most: int = 300) -> np.ndarray[Any, Any]:
+def bytes_of(draw: Draw, most: int = 300) -> np.ndarray[Any, Any]:
     """A few bytes, or a few thousand random ones."""
     if draw(st.booleans()):
         return np.frombuffer(draw(st.binary(max_size=most)), dtype="u1").copy()
     rng = np.random.default_rng(draw(st.integers(0, 1 << 32)))
-    return rng.integers(0, 256, draw(st.integers(0, 9000)), dtype="u1")
+    return np.frombuffer(rng.bytes(draw(st.integers(0, 9000))), dtype="u1").copy()
 
 
-def masks(draw: st.DrawFn, count: int) -> np.ndarray[Any, Any]:
+def masks(draw: Draw, count: int) -> np.ndarray[Any, Any]:
     """A mask of rare, many or all true rows; true is any byte but 0."""
     rng = np.random.default_rng(draw(st.integers(0, 1 << 32)))
     share = draw(st.sampled_from([0.0, 0.02, 0.5, 1.0]))

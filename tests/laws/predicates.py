@@ -484,7 +484,7 @@ def leaves_of_world(column: Column) -> list[Node]:
     name, kind = column.name, column.value_kind
     known = [value for cell in column.pool_cells if (value := value_of_type(cell, kind)) is not None]
     known += values_between(column)
-    found = [Leaf(name, how, (value,)) for how in COMPARISONS for value in known]
+    found = [Leaf(name, how, (value,)) for how in COMPARISONS for value in known]  # type: ignore[arg-type]
     found += [Leaf(name, "between", (low, high)) for low in known[:3] for high in known[-3:]]
     found += [Leaf(name, "between", (known[1], known[0])), Leaf(name, "between", (known[0], known[1]))]
     found += [Leaf(name, "in", tuple(known[first::step])) for first in range(2) for step in (1, 2)]
@@ -530,7 +530,7 @@ def joins_of_two_columns() -> list[Node]:
     of_y = [number_leaf("y", "<", 1), number_leaf("y", "!=", 0.5), Leaf("y", "nan"), Negated(Leaf("y", "missing"))]
     found: list[Node] = []
     for a, b in product(of_x, of_y):
-        both, either = Joined("and", (a, b)), Joined("or", (a, b))
+        both, either = Joined("and", (a, b)), Joined("or", (a, b))  # type: ignore[arg-type]
         found += [both, either, Negated(both), Negated(either)]
     pairs = zip(found, [*found[7:], *found[:7]], strict=True)
     return [*found, *(Joined("and" if place % 3 else "or", pair) for place, pair in enumerate(pairs))]
@@ -597,7 +597,7 @@ def peer_scalar(cell: Any, kind: pa.DataType) -> pa.Scalar:
     return pa.scalar(int(cell) if isinstance(cell, Fraction) else cell, kind)
 
 
-def as_expression(node: Node, schema: pa.Schema) -> pc.Expression:
+def as_expression(node: Node, schema: pa.Schema) -> Any:
     """The predicate as pyarrow has it, where a NaN and a missing row are told apart in the same way.
 
     Two leaves say something else in pyarrow, and are put together from others: `is_in` finds a NaN among the values,
@@ -619,18 +619,18 @@ def as_expression(node: Node, schema: pa.Schema) -> pc.Expression:
     if node.how == "in":
         wanted = [scalar for scalar, value in zip(scalars, node.values, strict=True) if not is_nan(value.means)]
         zeros = [pa.scalar(-0.0, kind)] if pa.types.is_floating(kind) and pa.scalar(0.0, kind) in wanted else []
-        return _unless_missing(column, pc.is_in(column, value_set=pa.array([*wanted, *zeros], kind)))
+        return _unless_missing(column, pc.is_in(column, value_set=pa.array([*wanted, *zeros], kind)))  # type: ignore[type-var]
     if node.how == "nan":
-        return _unless_missing(column, pc.is_nan(column) if pa.types.is_floating(kind) else pc.scalar(False))
+        return _unless_missing(column, pc.is_nan(column) if pa.types.is_floating(kind) else pc.scalar(False))  # type: ignore[type-var]
     if node.how == "like" and "\\" in node.values[0].given:  # Arrow takes those of '%\\\\' literally
         parts = pattern_parts(node.values[0].given)
         regex = "".join({"%": ".*", "_": "."}.get(part, re.escape(part[1:])) for part in parts)
-        return pc.match_substring_regex(column, f"(?s)^{regex}\\z")
+        return pc.match_substring_regex(column, f"(?s)^{regex}\\z")  # type: ignore[type-var]
     test = {"like": pc.match_like, "startswith": pc.starts_with, "contains": pc.match_substring}[node.how]
-    return test(column, node.values[0].given)
+    return test(column, node.values[0].given)  # type: ignore[type-var]
 
 
-def _unless_missing(column: pc.Expression, found: pc.Expression) -> pc.Expression:
+def _unless_missing(column: Any, found: Any) -> Any:
     return pc.if_else(column.is_null(), pa.scalar(None, pa.bool_()), found)
 
 

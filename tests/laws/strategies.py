@@ -75,7 +75,7 @@ def _integers(kind: pa.DataType) -> st.SearchStrategy[int]:
 
 
 def _floats(kind: pa.DataType) -> st.SearchStrategy[float]:
-    usual = st.floats(width=kind.bit_width)
+    usual = st.floats(width=kind.bit_width)  # type: ignore[arg-type]
     special = [float("nan"), float("inf"), float("-inf"), -0.0, 0.0, 5e-324 if kind.bit_width == 64 else 0.0]
     if kind.bit_width > 16:
         special.append(float(np.array(9.9692099683868690e36, f"f{kind.bit_width // 8}")))
@@ -93,7 +93,7 @@ def _decimals(kind: pa.DataType) -> st.SearchStrategy[decimal.Decimal]:
 def values(kind: pa.DataType) -> st.SearchStrategy[Any]:
     """One value of a type, not missing: in a form that pa.array takes."""
     if isinstance(kind, ComplexType):
-        return st.complex_numbers(width=kind.bits)
+        return st.complex_numbers(width=kind.bits)  # type: ignore[arg-type]
     if pa.types.is_null(kind):
         return st.none()
     if pa.types.is_boolean(kind):

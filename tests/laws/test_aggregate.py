@@ -31,8 +31,8 @@ from tests.laws.test_search import can_be_indexed, expected_rows, wanted_indexes
 
 FUNCTIONS = ["count", "min", "max", "sum", "mean"]
 ANYTHING = [kind for family in FAMILIES.values() for kind in family]
-EXAMPLES = max(10, settings.default.max_examples // 3)
-SEEDS = max(40, settings.default.max_examples // 2)
+EXAMPLES = max(10, settings().max_examples // 3)
+SEEDS = max(40, settings().max_examples // 2)
 
 
 @contextmanager
@@ -136,7 +136,7 @@ def is_right(got: Any, truth: Any, function: str, column: Column, rows: Sequence
     if got is None or truth is None or is_nan(got) or is_nan(truth):
         return (got is None, is_nan(got)) == (truth is None, is_nan(truth))
     if function in ("sum", "mean") and pa.types.is_floating(column.kind):
-        sizes: Any = [abs(cell) for row in rows if (cell := column.cells[row]) is not None]
+        sizes: Any = [abs(cell) for row in rows if (cell := column.cells[row]) is not None]  # type: ignore[arg-type]
         if truth in (math.inf, -math.inf):
             return bool(got == truth)
         size = sum(sizes)
@@ -209,14 +209,14 @@ def without_large_sums(asked: dict[str, tuple[str, str]], table: Sequence[Column
             unit = 1
             if pa.types.is_decimal(kind):
                 low = high = 10 ** (38 if kind.bit_width <= 128 else 76) - 1
-                unit = Fraction(1, 10**kind.scale) if kind.scale >= 0 else Fraction(10**-kind.scale)
+                unit = Fraction(1, 10**kind.scale) if kind.scale >= 0 else Fraction(10**-kind.scale)  # type: ignore[assignment]
                 low = -high
             elif pa.types.is_unsigned_integer(kind) or pa.types.is_boolean(kind):
                 low, high = 0, 2**64 - 1
             else:
                 low, high = -(2**63), 2**63 - 1
             if pa.types.is_duration(kind):
-                unit = Fraction(1, {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[kind.unit])
+                unit = Fraction(1, {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[kind.unit])  # type: ignore[assignment]
             sums = [expected("sum", by_name[column], rows) for rows in members]
             if any(total is not None and not low <= total / unit <= high for total in sums):
                 continue
@@ -230,7 +230,7 @@ def without_large_sums(asked: dict[str, tuple[str, str]], table: Sequence[Column
 def table_strategy(draw: Any) -> list[Column]:
     """A table of any types, or mostly of numbers to be added up."""
     kinds = draw(st.sampled_from([ANYTHING, FAMILIES["integers"], FAMILIES["floats"], FAMILIES["categories"]]))
-    return draw(tables(kinds))  # type: ignore[no-any-return]
+    return draw(tables(kinds))
 
 
 def python_of(column: Column, row: int) -> Any:
@@ -456,7 +456,7 @@ def test_arrow_groups_the_same(data: st.DataObject) -> None:
     peer = whole.group_by(names, use_threads=False).aggregate([("v", name) for name in FUNCTIONS]).sort_by(order)
     for name in names:
         assert cells(got[name].combine_chunks()) == cells(peer[name].combine_chunks())
-    size = sum(abs(cell) for cell in map(float, filter(None, value.cells)) if math.isfinite(cell))
+    size = sum(abs(cell) for cell in map(float, filter(None, value.cells)) if math.isfinite(cell))  # type: ignore[arg-type, misc]
     for name in FUNCTIONS:
         assert got[name].type == peer[f"v_{name}"].type
         for mine, other in zip(got[name].to_pylist(), peer[f"v_{name}"].to_pylist(), strict=True):

@@ -66,7 +66,7 @@ def _nullable(kind: pa.DataType) -> Any:
 
 
 @pytest.mark.parametrize("how", ["ours", "theirs", "face"])
-@settings(max_examples=max(settings.get_profile(settings._current_profile).max_examples // 3, 10))
+@settings(max_examples=max(settings().max_examples // 3, 10))
 @given(data=st.data())
 def test_anndata_reads_what_a_frame_should_hold(how: str, data: st.DataObject, tmp_path_factory: Any) -> None:
     path = tmp_path_factory.mktemp("frames") / "x.h5ad"

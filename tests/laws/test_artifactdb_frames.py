@@ -71,7 +71,7 @@ def check(path: Path, model: Model, labels: list[str]) -> None:
 
 
 @pytest.mark.parametrize("form", ["directory", "heap", "file"])
-@settings(max_examples=max(settings.get_profile(settings._current_profile).max_examples // 3, 10))
+@settings(max_examples=max(settings().max_examples // 3, 10))
 @given(data=st.data())
 def test_dolomite_reads_what_a_frame_should_hold(form: str, data: st.DataObject, tmp_path_factory: Any) -> None:
     path = tmp_path_factory.mktemp("frames") / ("x.h5" if form == "file" else "x")
@@ -80,7 +80,7 @@ def test_dolomite_reads_what_a_frame_should_hold(form: str, data: st.DataObject,
     options = {name: cn.column(strings="variable") for name, (kind, _) in model.items() if kind == "text"}
     form_options = {"directory": {"directory": True}, "file": {},
                     "heap": {"directory": True, "version": "1.1", "columns": options}}[form]  # fmt: skip
-    cn.write(path, rows, "data_frame", layout="artifactdb", labels=["row"], **form_options)
+    cn.write(path, rows, "data_frame", layout="artifactdb", labels=["row"], **form_options)  # type: ignore[arg-type]
     check(path, model, labels)
     with cn.open(path, "r+") as f:
         steps = Steps(data, f["data_frame"], (model, labels), KINDS, NAMES)

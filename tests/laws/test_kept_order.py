@@ -66,7 +66,7 @@ def test_merging_is_sorting(tmp_path_factory: pytest.TempPathFactory, name: str,
             file["t"].build_index("x", "sorted_rows")
             for batch, is_sorted in batches:
                 if is_sorted:  # as rows mostly come
-                    batch = sorted((value for value in batch if value is not None and value == value), key=lambda v: v)  # noqa: PLR0124
+                    batch = sorted((value for value in batch if value is not None and value == value), key=lambda v: v)  # type: ignore[arg-type, return-value]  # noqa: PLR0124
                 file["t"].append({"x": pa.array(batch, kind)})
                 values = values + batch
                 assert file["t"].verify_indexes() == []
@@ -79,7 +79,7 @@ def rows_written(monkeypatch: pytest.MonkeyPatch, path: Path, n_rows: int, added
     """How many rows of the index an append writes."""
     cn.write(path, {"x": np.arange(n_rows) * 2}, "t", columns={"x": cn.column(chunk_rows=1024)})
     counts = []
-    write = sorted_rows.write_rows
+    write = sorted_rows.write_rows  # type: ignore[attr-defined]
 
     def counting(dataset: Any, stored: Any, start: int, image: Any, count: int) -> None:
         counts.append(count)

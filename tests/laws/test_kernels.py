@@ -24,6 +24,7 @@ from tests.laws.both_forms import (
     HAS_C,
     KINDS,
     REFUSED,
+    Draw,
     agree,
     bytes_of,
     edges,
@@ -122,7 +123,7 @@ def test_lookup3_is_that_of_jenkins(given: bytes) -> None:
 # -- comparing --
 
 
-def bounds(draw: st.DrawFn, values: np.ndarray[Any, Any]) -> list[Any]:
+def bounds(draw: Draw, values: np.ndarray[Any, Any]) -> list[Any]:
     """Two bounds, and whether each is open: near the values, at the ends of the type, beyond it, or none."""
     kind = values.dtype.str[1:]
     near = [v for v in [*edges(kind), *values[:20]] if v == v]  # noqa: PLR0124
@@ -589,7 +590,7 @@ def test_malformed_input_is_refused(name: str) -> None:
     kernel, *arguments = MALFORMED[name]
     for form in (reference, native):
         with pytest.raises(ValueError):
-            getattr(form, kernel)(*arguments)
+            getattr(form, kernel)(*arguments)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -236,4 +236,4 @@ MALFORMED = {
 @pytest.mark.parametrize("name", MALFORMED)
 def test_malformed_input_is_refused(name: str) -> None:
     kernel, *arguments = MALFORMED[name]
-    assert agree(kernel, *arguments) == REFUSED
+    assert agree(kernel, *arguments) == REFUSED  # type: ignore[arg-type]

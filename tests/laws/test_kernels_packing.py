@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.laws.both_forms import REFUSED, agree, numbers
+from tests.laws.both_forms import REFUSED, Draw, agree, numbers
 from tests.laws.raw_chunks import raw_chunk
 
 INTEGERS = [f"{order}{sign}{size}" for order in "<>" for sign in "iu" for size in (1, 2, 4, 8)]
@@ -130,13 +130,13 @@ MALFORMED = {
 @pytest.mark.parametrize("name", MALFORMED)
 def test_malformed_input_is_refused(name: str) -> None:
     kernel, *arguments = MALFORMED[name]
-    assert agree(kernel, *arguments) == REFUSED
+    assert agree(kernel, *arguments) == REFUSED  # type: ignore[arg-type]
 
 
 # -- BloscLZ and LZ4 --
 
 
-def blosclz_runs(draw: st.DrawFn) -> tuple[bytes, bytes]:
+def blosclz_runs(draw: Draw) -> tuple[bytes, bytes]:
     """A stream of runs, and what it unpacks to, told by the format's words alone."""
     first = draw(st.binary(min_size=1, max_size=32))
     packed, plain = bytes([len(first) - 1]) + first, first

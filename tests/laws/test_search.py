@@ -51,7 +51,7 @@ from tests.laws.predicates import (
 from tests.laws.test_round_trip import same
 
 KINDS = ["chunk_minmax", "sorted_rows", "bitmap", "chunk_bloom"]
-EXAMPLES = max(6, settings.default.max_examples // 30)
+EXAMPLES = max(6, settings().max_examples // 30)
 PREDICATES = 8
 CASES: Counter[str] = Counter()
 """How many predicates each law was held to."""
@@ -231,7 +231,7 @@ def text_says_the_same(node: Node, table: list[Column]) -> bool:
     return all(text_says_the_same(part, table) for part in (node.parts if isinstance(node, Joined) else [node.part]))
 
 
-@settings(max_examples=max(20, settings.default.max_examples // 6))
+@settings(max_examples=max(20, settings().max_examples // 6))
 @given(data=st.data())
 def test_every_way_to_ask_gives_the_same_rows(data: st.DataObject) -> None:
     """Heads, slices, chosen rows, batches, a search in a search, other trust: the same rows in the order asked for."""
@@ -261,7 +261,7 @@ def test_every_way_to_ask_gives_the_same_rows(data: st.DataObject) -> None:
             hold_rows(opened.take(chosen).where(as_predicate(first)), taken, table, few)
         for trust, cache in (("always", "no receipts"), ("verified", "no receipts"), ("never", "")):
             elsewhere = {"COLONNADE_CACHE": str(path.parent / cache)} if cache else {}
-            with patch.dict(os.environ, elsewhere), cn.open_table(path, trust=trust) as opened:
+            with patch.dict(os.environ, elsewhere), cn.open_table(path, trust=trust) as opened:  # type: ignore[arg-type]
                 assert {one.trusted for one in opened.indexes} <= {not cache}
                 hold_rows(opened.where(as_predicate(first)), found, table, few)
         CASES["ways"] += 1
@@ -376,7 +376,7 @@ def several(data: st.DataObject, file: cn.File, model: Model) -> Model:
 STEPS = [append, append, update, update, truncate, rename, replace_column, undo, several]
 
 
-@settings(max_examples=max(20, settings.default.max_examples // 6))
+@settings(max_examples=max(20, settings().max_examples // 6))
 @given(data=st.data())
 def test_indexes_keep_in_step_with_changes(data: st.DataObject) -> None:
     """After every change that is not refused the law holds; all indexes are there, fresh, trusted, and right."""
@@ -407,7 +407,7 @@ def hold_model(data: st.DataObject, table: cn.Table, model: Model) -> None:
 # -- peers --
 
 
-@settings(max_examples=max(70, settings.default.max_examples // 6))
+@settings(max_examples=max(70, settings().max_examples // 6))
 @given(data=st.data())
 def test_pyarrow_and_duckdb_find_the_same_rows(data: st.DataObject) -> None:
     """Values of the column's own type, since others would be rounded: Arrow's filter and SQL find the same rows."""

@@ -120,10 +120,10 @@ def _pointers(name: str, dtype: Any, is_shared: bool) -> EncodedColumn:
     starts = np.cumsum([0, *map(len, words)])
     stored = np.zeros(N_ROWS, dtype=dtype)
     names = stored.dtype.names or ()
-    stored[names[0]] = [
+    stored[names[0]] = [  # type: ignore[misc]
         starts[len(WORDS) - 1 - place] if is_shared else starts[row] for row, place in enumerate(chosen)
     ]
-    stored[names[1]] = [len(WORDS[place]) for place in chosen]
+    stored[names[1]] = [len(WORDS[place]) for place in chosen]  # type: ignore[misc]
     values = [None if WORDS[place].split(b"\0")[0] == b"NA" else WORDS[place].decode() for place in chosen]
     heap = np.frombuffer(b"".join(words), dtype="u1")
     return EncodedColumn(name, stored, values, {"form": Pointers(), "fill": b"NA"}, heap)

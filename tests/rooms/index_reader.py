@@ -10,14 +10,14 @@ import ctypes
 import math
 import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import h5py
 import numpy as np
 from h5py import h5a, h5d, h5s, h5t
 
 Key = int | float | bytes
-Column = h5py.Dataset
+Column: TypeAlias = h5py.Dataset
 MASK = 2**64 - 1
 SECOND_SEED = 0x9E3779B9
 HOME = "_search_indexes"
@@ -114,7 +114,7 @@ def _elements(dataset: Column) -> list[bytes]:
     return [_pointed(element, kind) for element in _raw(dataset)]
 
 
-def _order(kind: Any) -> str:
+def _order(kind: Any) -> Literal["little", "big"]:
     return "big" if kind.get_order() == h5t.ORDER_BE else "little"
 
 

@@ -97,7 +97,7 @@ def _times() -> dict[str, pd.DataFrame]:
         ),
         "interval of integers": _one(pd.interval_range(0, 3)),
         "interval of floats, closed left, missing": _one(
-            pd.arrays.IntervalArray([pd.Interval(0.5, 1.5, "left"), np.nan], closed="left")
+            pd.arrays.IntervalArray([pd.Interval(0.5, 1.5, "left"), np.nan], closed="left")  # type: ignore[list-item]
         ),
         "interval of times": _one(pd.interval_range(pd.Timestamp("2020"), periods=3)),
     }

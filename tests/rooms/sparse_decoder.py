@@ -499,7 +499,7 @@ class Decoder:
                 start, stride, count, block = numbers[4 * axis : 4 * axis + 4]
                 axes.append([start + stride * n + b for n in range(count) for b in range(block)])
             return list(product(*axes))
-        blocks = set()
+        blocks: set[Any] = set()
         for n in range(numbers[0]):
             ends = numbers[1 + 2 * rank * n : 1 + 2 * rank * (n + 1)]
             inside = set(product(*(range(a, b + 1) for a, b in zip(ends[:rank], ends[rank:], strict=True))))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise, product
 from math import prod
@@ -50,7 +51,7 @@ class SparseFile:
 
     shape: tuple[int, ...]
     chunk: tuple[int, ...]
-    cells: dict[tuple[int, ...], bytes]
+    cells: Mapping[Any, bytes]
     datatype: bytes = INT32
     element_size: int = 4
     max_shape: tuple[int | None, ...] | None = None
@@ -73,7 +74,7 @@ class SparseFile:
     def __post_init__(self) -> None:
         self.max_shape = self.max_shape if self.max_shape is not None else self.shape
         self.n_sections = 2 if self.heap is None else 3
-        self.summed = (0,) if self.heap is None else (0, 1, 2)
+        self.summed: tuple[int, ...] = (0,) if self.heap is None else (0, 1, 2)
         if self.type == 2:
             self.n_sections, self.summed = 2, (0, 1)
 

@@ -33,7 +33,7 @@ def frame() -> pd.DataFrame:
             "real": np.where(gone, np.nan, rng.random(N)),
             "flag": rng.random(N) < 0.5,
             "word": words.astype(object),
-            "kind": pd.Categorical(np.where(gone, None, words)),  # type: ignore[call-overload]
+            "kind": pd.Categorical(np.where(gone, None, words)),
             "level": pd.Categorical(numbers % 3, categories=[2, 1, 0], ordered=True),
             "some": pd.array(np.where(gone, None, numbers), dtype="Int16"),
             "unsigned": pd.array(np.where(gone, None, numbers), dtype="UInt64"),
@@ -88,7 +88,7 @@ def values(series: pd.Series[Any]) -> list[Any]:
 
 
 def expected() -> dict[str, list[Any]]:
-    return {name: values(column) for name, column in frame().items() if name != "real"}
+    return {name: values(column) for name, column in frame().items() if name != "real"}  # type: ignore[misc]
 
 
 def test_a_frame_reads_as_a_table(written: Path) -> None:

@@ -102,13 +102,13 @@ CHANGES: dict[str, Change] = {
     **{f"without hdf5_data_frame {key}": drop(OWN, key) for key in ("group", "version")},
     **{f"group {value!r}": put(OWN, "group", value) for value in ("", "/", 1, None)},
     **{f"frame version {value!r}": put(FRAME, "version", value) for value in (0, 1, -1, 2.0, 3, "2", 1.5, True, None)},
-    **{f"own version {value!r}": put(OWN, "version", value) for value in (0, 1, 3, 3.0, 4, "1", 2.5, False, [])},
-    **{
+    **{f"own version {value!r}": put(OWN, "version", value) for value in (0, 1, 3, 3.0, 4, "1", 2.5, False, [])},  # type: ignore[var-annotated]
+    **{  # type: ignore[var-annotated]
         f"dimensions {value!r}": put(FRAME, "dimensions", value)
         for value in ([], [1], [1, 2, 3], [1, 2], [1.0, 2.0], [1.5, 2], ["1", 2], [True, 2], [-1, 2], "10", None, {})
     },
     **{f"row_names {value!r}": put(FRAME, "row_names", value) for value in (False, 0, 1, "true", None)},
-    **{f"columns {value!r}": put(FRAME, "columns", value) for value in ([], {}, None, "a", [1], [[]], [None], [{}])},
+    **{f"columns {value!r}": put(FRAME, "columns", value) for value in ([], {}, None, "a", [1], [[]], [None], [{}])},  # type: ignore[var-annotated]
     **{f"without a {key}": drop(FRAME, "columns", 0, key) for key in ("name", "type")},
     **{f"name {value!r}": put(FRAME, "columns", 0, "name", value) for value in ("", "d", 1, None)},
     **{
@@ -126,7 +126,7 @@ CHANGES: dict[str, Change] = {
     "a resource of a string": put(FRAME, "columns", 3, "resource", LOCAL["resource"]),
     "a factor without levels": drop(FRAME, "columns", 6, "levels"),
     "another without resource": drop(FRAME, "columns", 8, "resource"),
-    **{
+    **{  # type: ignore[var-annotated]
         f"levels {value!r}": put(FRAME, "columns", 6, "levels", value)
         for value in ({}, [], "levels", None, {"resource": {}}, {"resource": "x"}, {"resource": {"type": "local"}})
     },

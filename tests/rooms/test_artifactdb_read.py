@@ -71,7 +71,7 @@ def case_of(kind: str, old_marks: bool, old_types: bool, missing: bool) -> Case:
     levels = ["low", "high", "größe"]
     says = {"type": "factor"}
     if kind == "ordered":
-        says = {"type": "ordered"} if old_types else {"type": "factor", "ordered": True}
+        says = {"type": "ordered"} if old_types else {"type": "factor", "ordered": True}  # type: ignore[dict-item]
     reads = ["größe", "low", last if missing else "high"]
     arrow = pa.dictionary(pa.int32(), pa.string(), kind == "ordered")
     if old_types:
@@ -270,7 +270,7 @@ def test_row_names_and_columns_kept_elsewhere(tmp_path: Path) -> None:
     resource = {"resource": {"type": "local", "path": "df/nested/simple.csv.gz"}}
     claims = [{"name": "a", "type": "integer"}, {"name": "nested", "type": "other", **resource},
               {"name": "b", "type": "integer"}]  # fmt: skip
-    write_metadata(path, claims, 2, 2, 2, row_names=True)
+    write_metadata(path, claims, 2, 2, 2, row_names=True)  # type: ignore[arg-type]
     with cn.open(path) as f:
         table = f["df"]
         assert table.columns == ["a", "b"] and table.labels == ["row_names"]

@@ -123,7 +123,7 @@ def test_what_dolomite_writes_reads_equal(tmp_path: Path) -> None:
     columns = {
         "i": [1, 2, None, -(2**31)], "big": [2**40, 1, 2, 3], "b": [True, None, False, True],
         "f": [1.5, None, float("nan"), float("inf")], "s": ["a", "é", None, "NA"], "whole": ["", "b", "c", "d"],
-        "fac": biocutils.Factor.from_sequence(["x", "y", None, "x"]),
+        "fac": biocutils.Factor.from_sequence(["x", "y", None, "x"]),  # type: ignore[attr-defined, list-item]
         "np": np.arange(4, dtype="i8"), "masked": np.ma.array([1.0, 2.0, 3.0, 4.0], mask=[False, True, False, False]),
         "nested": [[1], [2], [3], "a"],
     }  # fmt: skip
@@ -148,7 +148,7 @@ def test_the_faults_of_dolomite_are_tolerated_with_a_finding(tmp_path: Path) -> 
     import biocframe
     import biocutils
 
-    frame = biocframe.BiocFrame({"b": biocutils.BooleanList([True, None, False])})
+    frame = biocframe.BiocFrame({"b": biocutils.BooleanList([True, None, False])})  # type: ignore[attr-defined]
     dolomite.save_object(frame, str(tmp_path / "d"))
     assert cn.read(tmp_path / "d")["b"].to_pylist() == [True, None, False]
     assert [one for one in cn.check(tmp_path / "d") if one.severity == "warning" and one.path.endswith("data/0")]
@@ -319,7 +319,7 @@ def test_frames_of_dolomite_are_changed(tmp_path: Path) -> None:
     import biocutils
 
     frame = biocframe.BiocFrame(
-        {"f": biocutils.Factor.from_sequence(["x", None]), "b": [True, None], "s": ["NA", None]}
+        {"f": biocutils.Factor.from_sequence(["x", None]), "b": [True, None], "s": ["NA", None]}  # type: ignore[attr-defined, list-item]
     )
     dolomite.save_object(frame, str(tmp_path / "d"))
     with cn.open(tmp_path / "d", "r+") as f:

@@ -44,8 +44,8 @@ def values_of(kind: str, n_rows: int) -> np.ndarray[Any, Any]:
 def ways() -> Iterator[Any]:
     for codec in CODECS:
         for shuffle in SHUFFLES:
-            yield pytest.param(hdf5plugin.Blosc(cname=codec, shuffle=shuffle), id=f"blosc {codec} {shuffle}")
-            yield pytest.param(hdf5plugin.Blosc2(cname=codec, filters=shuffle), id=f"blosc2 {codec} {shuffle}")
+            yield pytest.param(hdf5plugin.Blosc(cname=codec, shuffle=shuffle), id=f"blosc {codec} {shuffle}")  # type: ignore[arg-type]
+            yield pytest.param(hdf5plugin.Blosc2(cname=codec, filters=shuffle), id=f"blosc2 {codec} {shuffle}")  # type: ignore[arg-type]
     for level in (1, 9):
         yield pytest.param(hdf5plugin.Blosc(cname="blosclz", clevel=level), id=f"blosc at level {level}")
         yield pytest.param(hdf5plugin.Blosc2(cname="blosclz", clevel=level), id=f"blosc2 at level {level}")
@@ -246,7 +246,7 @@ def unpack_mutated(folder: Path, n_times: int) -> None:
     for codec in CODECS:
         for shuffle in SHUFFLES:
             for plugin, setting in ((hdf5plugin.Blosc, "shuffle"), (hdf5plugin.Blosc2, "filters")):
-                data = chunk_of(folder / "x.h5", values, plugin(cname=codec, **{setting: shuffle}))
+                data = chunk_of(folder / "x.h5", values, plugin(cname=codec, **{setting: shuffle}))  # type: ignore[arg-type]
                 unpack = unpack_blosc if plugin is hdf5plugin.Blosc else unpack_frame
                 for _ in range(n_times):
                     refused(unpack, mutated(chance, data))

@@ -139,7 +139,7 @@ def test_no_recursion_limit_lets_a_deeper_one_crash() -> None:
 def test_many_predicates_joined_by_one_sign_are_one_level() -> None:
     many = col("n") == 0
     for number in range(1, 1000):
-        many = many | (col("n") == number)  # type: ignore[assignment]
+        many = many | (col("n") == number)
     assert many.levels == 1  # type: ignore[attr-defined]
 
 

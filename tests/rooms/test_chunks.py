@@ -204,8 +204,8 @@ def test_contiguous_rows_are_read_past_the_library(tmp_path: Path) -> None:
         source = source_of(file["x"].id)
         assert source is not None
         for start, count in ((0, 200_000), (65_530, 12), (199_999, 1), (7, 0)):
-            assert np.array_equal(source.read(start, count), values[start : start + count])
-        assert np.array_equal(source.take(rows), values[rows])
+            assert np.array_equal(source.read(start, count), values[start : start + count])  # type: ignore[arg-type]
+        assert np.array_equal(source.take(rows), values[rows])  # type: ignore[arg-type]
         unwritten = source_of(file["unwritten"].id)
         assert unwritten is None or unwritten.read(0, 5) is None
 
@@ -235,7 +235,7 @@ def test_chunks_that_were_never_written(tmp_path: Path) -> None:
         source = source_of(file["x"].id)
         assert source is not None
         assert source.read(0, 300) is None
-        assert source.read(210, 60).tolist() == file["x"][210:270].tolist()  # type: ignore[union-attr]
+        assert source.read(210, 60).tolist() == file["x"][210:270].tolist()
         assert source.take(np.array([5, 255])) is None
 
 
@@ -359,7 +359,7 @@ def test_the_path_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         raise AssertionError("the library was asked")
 
     for mode in ("r", "r+"):
-        with cn.open(path, mode) as file:  # type: ignore[call-overload]
+        with cn.open(path, mode) as file:
             expected = file["table"].to_arrow()
             with monkeypatch.context() as patch:
                 patch.setattr(capi, "read", refuse)
@@ -409,7 +409,7 @@ def test_damaged_chunks_are_refused(tmp_path: Path, filters: str) -> None:
             assert found is None or filters == "scale-offset"
         else:
             assert found is None or found.tobytes() == expected.tobytes()
-        assert source.read(200, 100).tolist() == file["x"][200:300].tolist()  # type: ignore[union-attr]
+        assert source.read(200, 100).tolist() == file["x"][200:300].tolist()
 
 
 def test_the_rows_of_a_damaged_chunk_are_told(tmp_path: Path) -> None:

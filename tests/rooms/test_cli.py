@@ -596,7 +596,7 @@ def test_demo_in_a_folder_that_is_read_only(tmp_path: Path, monkeypatch: pytest.
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(demo.tempfile, "TemporaryFile", refuse)
+    monkeypatch.setattr(demo.tempfile, "TemporaryFile", refuse)  # type: ignore[attr-defined]
     result = call("demo")
     assert result.exit_code == 3
     assert f"cannot create a file in {tmp_path} (Permission denied): choose another file with --keep" in _one_line(

@@ -208,7 +208,7 @@ def test_where_shows_unicode_and_nothing_raw(tmp_path: Path) -> None:
         assert result.exit_code == 2 and "\x1b" not in result.output
     assert call("stats", path).exit_code == 0 and "\x1b" not in call("stats", path).output
     assert call("index", "build", path, "größe\x1b[31m=bitmap").exit_code == 0
-    for command in ("ls", "verify"):
+    for command in ("ls", "verify"):  # type: ignore[assignment]
         result = call("index", command, path)
         assert result.exit_code == 0 and "\x1b" not in result.output and "größe" in result.output
 

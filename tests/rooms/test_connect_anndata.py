@@ -126,7 +126,7 @@ def test_a_modality_of_mudata() -> None:
 def blocks(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
     """What is read of each dataset: its slices."""
     read: dict[str, list[Any]] = {}
-    original = parts.read_checked
+    original = parts.read_checked  # type: ignore[attr-defined]
 
     def seen(dataset: Any, part: tuple[slice, ...]) -> Any:
         read.setdefault(dataset.name, []).append((part[0], part[1] if len(part) > 1 else None))
@@ -173,7 +173,7 @@ def test_only_the_chunks_of_a_sparse_matrix_that_hold_lines_are_read(
         matrix = matrix.T.tocsc()
     anndata.AnnData(matrix).write_h5ad(path, compression="gzip")
     lines = np.array([5, 6, 9_000, 19_999])
-    found = cn.to_anndata(path, **{"obs" if form == "csr" else "var": lines})
+    found = cn.to_anndata(path, **{"obs" if form == "csr" else "var": lines})  # type: ignore[arg-type]
     assert ((matrix[lines] if form == "csr" else matrix[:, lines]) != found.X).nnz == 0
     with h5py.File(path) as file:
         chunk, stored = file["X/data"].chunks[0], file["X/data"].shape[0]
@@ -450,7 +450,7 @@ def test_obs_is_not_made_longer_or_shorter_than_x(tmp_path: Path) -> None:
     assert anndata.read_h5ad(path).shape == (5, 3)
     for mode in ("append", "replace"):
         with pytest.raises(cn.errors.UsageError, match="same transaction"):
-            cn.write(path, more, "obs", mode=mode, **({} if mode == "append" else {"layout": "anndata"}))
+            cn.write(path, more, "obs", mode=mode, **({} if mode == "append" else {"layout": "anndata"}))  # type: ignore[arg-type]
     assert anndata.read_h5ad(path).shape == (5, 3)
 
 

@@ -36,7 +36,7 @@ def test_our_own_faults_are_not_hidden() -> None:
     with pytest.raises(ValueError, match="ours"), translate_hdf5_errors("x.h5"):
         raise ValueError("ours")
     with pytest.raises(TypeError), translate_hdf5_errors("x.h5"):
-        h5py.h5a.exists(None, b"x")
+        h5py.h5a.exists(None, b"x")  # type: ignore[arg-type]
     with pytest.raises(cn.errors.UsageError), translate_hdf5_errors("x.h5"):
         raise cn.errors.UsageError("passes")
 

@@ -165,7 +165,7 @@ def test_bitmaps_that_the_library_may_leave_unfiltered_are_built_anew(tmp_path: 
     pytest.importorskip("hdf5plugin")
     with h5py.File(tmp_path / "x.h5", "w") as h5:
         for filters in ("none", "deflate", "blosc:lz4"):
-            made = create_matrix(h5.id, filters, (3, 5), (1, 5), filters)
+            made = create_matrix(h5.id, filters, (3, 5), (1, 5), filters)  # type: ignore[arg-type]
             assert resize_matrix(made, (4, 5)) == (filters != "blosc:lz4")
 
 
@@ -197,8 +197,8 @@ class _Unlocked:
 def test_chunks_are_stored_and_read_under_the_lock() -> None:
     """Else two threads are inside HDF5 at once, which then fails in every later call of the process."""
     dataset = _Unlocked()
-    capi.write_stored_chunk(dataset, (0,), b"rows")
-    assert capi.read_stored_chunk(dataset, (0,)) == (0, b"rows")
+    capi.write_stored_chunk(dataset, (0,), b"rows")  # type: ignore[arg-type]
+    assert capi.read_stored_chunk(dataset, (0,)) == (0, b"rows")  # type: ignore[arg-type]
     assert dataset.locked == [True, True]
     assert not capi.HDF5_LOCK.is_owned()
 

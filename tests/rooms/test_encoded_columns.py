@@ -157,12 +157,12 @@ def predicates_of(column: EncodedColumn, kind: pa.DataType) -> list[tuple[Any, C
     """Predicates about a column, and what they say of a value that is not missing, in Python."""
     x = cn.col(column.name)
     some = sorted({v for v in column.values if v is not None and not is_nan(v)}, key=str)
-    tests: list[tuple[Any, Callable[[Any], bool]]] = [(x == v, lambda o, v=v: o == v) for v in some]
-    tests += [(x != v, lambda o, v=v: o != v) for v in some]
+    tests: list[tuple[Any, Callable[[Any], bool]]] = [(x == v, lambda o, v=v: o == v) for v in some]  # type: ignore[misc]
+    tests += [(x != v, lambda o, v=v: o != v) for v in some]  # type: ignore[misc]
     tests.append((x.is_in(some[:2]), lambda o: o in some[:2]))
     if not pa.types.is_dictionary(kind) and not pa.types.is_boolean(kind):
-        tests += [(x < v, lambda o, v=v: o < v) for v in some]
-        tests += [(x >= v, lambda o, v=v: o >= v) for v in some]
+        tests += [(x < v, lambda o, v=v: o < v) for v in some]  # type: ignore[misc]
+        tests += [(x >= v, lambda o, v=v: o >= v) for v in some]  # type: ignore[misc]
         tests.append((~(x < some[0]), lambda o: not o < some[0]))
     if kind == pa.string() or pa.types.is_dictionary(kind):
         tests.append((x.startswith("m"), lambda o: o.startswith("m")))

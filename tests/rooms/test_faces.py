@@ -372,14 +372,14 @@ def pieces(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rows the face has read, and written, at once: pieces are of 1000 to 8000 rows here."""
     monkeypatch.setattr("colonnade.columns.raw.PIECE_BYTES", 8000)
     seen: list[int] = []
-    read, write = faces.ColumnReader.read, faces.RowSink.write
+    read, write = faces.ColumnReader.read, faces.RowSink.write  # type: ignore[attr-defined]
 
-    class Reader(faces.ColumnReader):
+    class Reader(faces.ColumnReader):  # type: ignore[misc, name-defined]
         def read(self, start: int, count: int, *args: Any, **options: Any) -> Any:
             seen.append(count)
             return read(self, start, count, *args, **options)
 
-    class Sink(faces.RowSink):
+    class Sink(faces.RowSink):  # type: ignore[misc, name-defined]
         def write(self, start: int, image: Any, count: int) -> None:
             seen.append(count)
             write(self, start, image, count)

@@ -198,7 +198,7 @@ def test_floats_of_every_width_and_byte_order(tmp_path: Path, order: str, word: 
 
 @pytest.mark.parametrize("order", ["little", "big"])
 @pytest.mark.parametrize(("size", "signed"), [(3, True), (3, False), (5, True), (7, False)])
-def test_integers_of_odd_widths(tmp_path: Path, size: int, signed: bool, order: str) -> None:
+def test_integers_of_odd_widths(tmp_path: Path, size: int, signed: bool, order: Any) -> None:
     """Three, five and seven bytes are widened to the next native integer, sign and all."""
     letter, end = "I" if signed else "U", "LE" if order == "little" else "BE"
     type_id = odd_integer(getattr(h5t, f"STD_{letter}64{end}"), size * 8, size=size)
@@ -210,7 +210,7 @@ def test_integers_of_odd_widths(tmp_path: Path, size: int, signed: bool, order: 
 
 @pytest.mark.parametrize("order", ["little", "big"])
 @pytest.mark.parametrize("signed", [True, False])
-def test_integers_that_use_some_of_their_bits(tmp_path: Path, signed: bool, order: str) -> None:
+def test_integers_that_use_some_of_their_bits(tmp_path: Path, signed: bool, order: Any) -> None:
     """Twelve bits from bit 7 on are the number; the bits around them are padding, whatever they hold."""
     letter, end = "I" if signed else "U", "LE" if order == "little" else "BE"
     type_id = odd_integer(getattr(h5t, f"STD_{letter}32{end}"), 12, offset=7)

@@ -147,7 +147,7 @@ def test_options_of_the_wrong_kind(tmp_path: Path, options: dict[str, Any]) -> N
     with pytest.raises(UsageError):
         cn.write(tmp_path / "x.h5", {"x": [1]}, columns={"x": options})
     with pytest.raises(UsageError, match="title"):
-        cn.write(tmp_path / "x.h5", {"x": [1]}, title=5)
+        cn.write(tmp_path / "x.h5", {"x": [1]}, title=5)  # type: ignore[arg-type]
 
 
 def test_questions_of_the_wrong_kind(tmp_path: Path) -> None:

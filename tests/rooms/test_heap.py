@@ -253,7 +253,7 @@ def crafted(path: Path, heap: bytes, references: Callable[[int], list[tuple[int,
     """What our function gives for references into a heap of our own making, which lies at an address."""
     with h5py.File(path, "w") as file:
         made = file.create_dataset("heap", data=np.frombuffer(heap, dtype="u1"))
-        rows = np.array(references(made.id.get_offset()), dtype=REFERENCE_DTYPE)
+        rows = np.array(references(made.id.get_offset()), dtype=REFERENCE_DTYPE)  # type: ignore[arg-type]
         strings = file.create_dataset("x", (len(rows),), TEXT, chunks=(len(rows),))
         strings.id.write_direct_chunk((0,), rows.tobytes())
     with h5py.File(path) as file:
@@ -354,7 +354,7 @@ def test_collections_that_claim_far_more_objects_than_they_hold(
     tiny = collection([b""], size=32)[:32]
     tiny = tiny[:16] + b"\xff\xff" + tiny[18:]
     asked: list[int] = []
-    honest = heap_room.new_array
+    honest = heap_room.new_array  # type: ignore[attr-defined]
 
     def noted(count: int, dtype: np.dtype[Any]) -> Any:
         asked.append(count * dtype.itemsize)

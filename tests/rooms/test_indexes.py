@@ -665,7 +665,7 @@ def test_unknown_kinds_are_refused(path: Path) -> None:
     """A kind that is not there, and none at all."""
     cn.write(path, {"x": [1]}, "t")
     with cn.open(path, "r+") as file:
-        for asked in ("btree", "CHUNK_MINMAX", []):
+        for asked in ("btree", "CHUNK_MINMAX", []):  # type: ignore[var-annotated]
             with pytest.raises(cn.errors.UsageError):
                 file["t"].build_index("x", asked)
     with pytest.raises(cn.errors.UsageError):
@@ -900,7 +900,7 @@ def run_steps(path: Path, first: Any, todo: Any, chunk_rows: int, whole_chunks: 
         assert indexed(path) == all_of("ifs")
 
 
-FEWER = settings(max_examples=max(10, settings.default.max_examples // 4))
+FEWER = settings(max_examples=max(10, settings().max_examples // 4))
 
 
 @FEWER

@@ -59,10 +59,10 @@ def claim(path: Path, length: int, to: int = LENGTH) -> None:
     assert data.count(reference) == 1
     place = data.index(reference)
     begin = max(data.rfind(b"OHDR", 0, place), data.rfind(b"OCHK", 0, place))
-    sums = [at for at in range(place, place + 2000) if begin >= 0 and _sum(data[begin:at]) == data[at : at + 4]]
+    sums = [at for at in range(place, place + 2000) if begin >= 0 and _sum(data[begin:at]) == data[at : at + 4]]  # type: ignore[arg-type]
     data[place : place + 4] = struct.pack("<I", to)
     for at in sums:
-        data[at : at + 4] = _sum(data[begin:at])
+        data[at : at + 4] = _sum(data[begin:at])  # type: ignore[arg-type]
     path.write_bytes(data)
 
 
@@ -82,8 +82,8 @@ def test_an_element_of_anndata_is_refused(tmp_path: Path, make: Callable[[Any], 
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
         make(file)
-    with cn.open(path) as file:
-        assert WORD in np.asarray(cn.read_element(file.h5["x"])).ravel().tolist()
+    with cn.open(path) as file:  # type: ignore[assignment]
+        assert WORD in np.asarray(cn.read_element(file.h5["x"])).ravel().tolist()  # type: ignore[attr-defined]
     claim(path, len(WORD))
 
     def read() -> None:

@@ -90,7 +90,7 @@ def test_no_object_is_made_per_row() -> None:
     sizes = {}
     for strings in ("numpy", "objects"):
         tracemalloc.start()
-        kept = to_numpy(column, strings)  # type: ignore[arg-type]
+        kept = to_numpy(column, strings)
         sizes[strings] = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert len(kept) == 200_000

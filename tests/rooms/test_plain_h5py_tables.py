@@ -183,12 +183,12 @@ def test_a_bitmap_of_some_values_is_right_and_stays_so(tmp_path: Path, held: lis
 
     def check(n_rows: int) -> None:
         for trust in ("verified", "always"):
-            with cn.open(path, trust=trust) as file:  # type: ignore[arg-type]
+            with cn.open(path, trust=trust) as file:
                 table = file["my_table"]
                 labels = table["label"][:].tolist()
                 assert len(labels) == n_rows
                 stats = table.stats(["label"])["label"]
-                assert stats.n_missing == 0 and stats.distinct.count >= len(set(labels))  # type: ignore[union-attr]
+                assert stats.n_missing == 0 and stats.distinct.count >= len(set(labels))  # type: ignore[attr-defined]
                 for value in "abcd":
                     assert table.where(cn.col("label") == value).count() == labels.count(value)
                     assert table.where(cn.col("label") != value).count() == n_rows - labels.count(value)
@@ -242,7 +242,7 @@ def test_a_missing_category_can_be_appended_and_set(
         table.update("label", [0, 4], [None, "c"])
         table.update("label", [0], ["b"])
         table.update("label", [1], [None])
-    expected[0], expected[1], expected[4] = "b", None, "c"  # type: ignore[call-overload]
+    expected[0], expected[1], expected[4] = "b", None, "c"
     with cn.open(path) as file:
         assert file["my_table"].to_arrow()["label"].to_pylist() == [*expected, None, "b"]
     with h5py.File(path) as file:

@@ -148,9 +148,9 @@ def test_words_of_python_are_refused(mistake: Callable[[], object]) -> None:
         lambda: (col("a") > 1) & col("b"),
         lambda: col("a") & (col("b") > 1),
         lambda: col("a") | col("b"),
-        lambda: A & True,  # type: ignore[operator]
+        lambda: A & True,
         lambda: True & A,
-        lambda: A & None,  # type: ignore[operator]
+        lambda: A & None,
         lambda: np.bool_(True) & A,
     ],
 )
@@ -160,7 +160,7 @@ def test_forgotten_parentheses(mistake: Callable[[], object]) -> None:
 
 
 def test_the_advice_names_the_sign_that_was_used() -> None:
-    mistakes: list[Callable[[], object]] = [lambda: A | 3, lambda: 3 | A]  # type: ignore[operator]
+    mistakes: list[Callable[[], object]] = [lambda: A | 3, lambda: 3 | A]
     for mistake in mistakes:
         with pytest.raises(PredicateError, match=r"^\| joins two predicates, not a predicate and 3"):
             mistake()

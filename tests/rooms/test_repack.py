@@ -175,7 +175,7 @@ def test_refused(tmp_path: Path) -> None:
     with cn.open(path, "r+") as file:
         for wrong in ({"chunk_rows": 0}, {"chunk_rows": "many"}, {"filters": "no such"}):
             with pytest.raises(cn.errors.UsageError):
-                file.repack(**wrong)  # type: ignore[arg-type]
+                file.repack(**wrong)
         with file.transaction(), pytest.raises(cn.errors.UsageError, match="transaction"):
             file.repack()
     with h5py.File(path, "r+") as h5, pytest.raises(cn.errors.UsageError, match="path"):
@@ -233,5 +233,5 @@ def test_bounds_of_the_file_format_stay(tmp_path: Path) -> None:
     with cn.open(path, "r+") as file:
         file.repack()
     assert path.read_bytes()[8] == old == 0
-    assert h5f.is_hdf5(str(path).encode())
+    assert h5f.is_hdf5(str(path).encode())  # type: ignore[attr-defined]
     assert objects_state(path)

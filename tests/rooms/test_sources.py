@@ -304,9 +304,9 @@ def test_pandas_float_nan(path: Path) -> None:
 
 @pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin", "+02:00"])
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
-def test_pandas_timestamps(path: Path, zone: str | None, unit: str) -> None:
+def test_pandas_timestamps(path: Path, zone: str | None, unit: Any) -> None:
     """Unit, time zone and NaT come back; the stored integers count from 1970 in UTC."""
-    stamps = pd.Series(pd.to_datetime(["2024-03-31T01:30:00", None, "1969-12-31T23:59:59"])).dt.as_unit(unit)
+    stamps = pd.Series(pd.to_datetime(["2024-03-31T01:30:00", None, "1969-12-31T23:59:59"])).dt.as_unit(unit)  # type: ignore[arg-type]
     if zone is not None:
         stamps = stamps.dt.tz_localize("UTC").dt.tz_convert(zone)
     found = write(path, pd.DataFrame({"x": stamps}))
@@ -650,9 +650,9 @@ def test_array_of_rows_of_text(path: Path) -> None:
 
 def test_masked_rows_of_arrays(path: Path) -> None:
     """Whole rows may be masked; a part of one may not, and the error says so."""
-    whole = np.ma.MaskedArray(np.arange(6).reshape(3, 2), [[0, 0], [1, 1], [0, 0]])
+    whole = np.ma.MaskedArray(np.arange(6).reshape(3, 2), [[0, 0], [1, 1], [0, 0]])  # type: ignore[arg-type]
     assert values(write(path, {"x": whole}), "x") == [[0, 1], None, [4, 5]]
-    part = np.ma.MaskedArray(np.arange(6).reshape(3, 2), [[0, 0], [1, 0], [0, 0]])
+    part = np.ma.MaskedArray(np.arange(6).reshape(3, 2), [[0, 0], [1, 0], [0, 0]])  # type: ignore[arg-type]
     with pytest.raises(DataError, match="whole rows") as caught:
         cn.write(path, {"x": part}, table="u")
     assert caught.value.column == "x"
@@ -886,7 +886,7 @@ def test_strings_get_longer(path: Path) -> None:
 
 
 @pytest.mark.parametrize("strings", ["fixed", "variable"])
-def test_strings_get_longer_in_the_form_asked_for(path: Path, strings: str) -> None:
+def test_strings_get_longer_in_the_form_asked_for(path: Path, strings: Any) -> None:
     """The same for both forms of strings, and the form stays the one asked for."""
     parts = [long("ab"), pa.array(["y" * 5000, None, ""])]
     found = values(write(path, batches_of(*parts), columns={"x": cn.column(strings=strings)}), "x")

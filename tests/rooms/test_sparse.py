@@ -459,7 +459,7 @@ def test_scipy_and_coo() -> None:
         coo = array.to_coo()
         assert coo.coords.shape == (2, len(file.cells)) and coo.shape == (11, 13) and coo.fill_value == 0
         with pytest.raises(UsageError, match="format"):
-            array.to_scipy("dia")
+            array.to_scipy("dia")  # type: ignore[arg-type]
     flat = file_for("fixed array", 1)
     with cn.open_sparse(flat.in_new_file(), "sparse") as array:
         assert np.array_equal(array.to_scipy().toarray(), array[...])
@@ -482,7 +482,7 @@ def test_what_can_be_opened(tmp_path: Path) -> None:
         assert array.n_defined == len(file.cells)
     with pytest.raises(UsageError, match="closed"):
         array[...]
-    for target, error in ((tmp_path, FormatError), (b"", FormatError), (b"no HDF5 file", FormatError), (3, UsageError)):
+    for target, error in ((tmp_path, FormatError), (b"", FormatError), (b"no HDF5 file", FormatError), (3, UsageError)):  # type: ignore[assignment]
         with pytest.raises(error):
             cn.open_sparse(target, "sparse")
     with pytest.raises(FileNotFoundError):

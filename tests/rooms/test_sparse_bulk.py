@@ -353,7 +353,7 @@ def test_what_cannot_be_converted_is_refused(tmp_path: Path) -> None:
         convert(path, str(tmp_path / "b.h5"))
     for options in ({"format": "csr"}, {"format": "csc"}):
         with pytest.raises(UsageError, match="with fill 0"):
-            convert(path, str(tmp_path / "b.h5"), name="filled", **options)
+            convert(path, str(tmp_path / "b.h5"), name="filled", **options)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="same file"):
         convert(path, path, name="m", new_name="n")
     with pytest.raises(UsageError, match="end with"):

@@ -70,8 +70,8 @@ def same(path: Path) -> None:
             assert rows_of[0] == rows_of[1]
         where = table.info.by_name["s"]
         assert where.storage == "sectioned" and where.problem is None
-    found = cn.check(path, deep=True)
-    assert [(one.rule, one.severity, one.path) for one in found] == [("C5", "note", "/t/s")]
+    found = cn.check(path, deep=True)  # type: ignore[assignment]
+    assert [(one.rule, one.severity, one.path) for one in found] == [("C5", "note", "/t/s")]  # type: ignore[attr-defined]
     with h5py.File(path) as plain:
         assert len(plain["t/n"]) == len(both) and plain["t"].get("s", getlink=True) is not None
 
@@ -244,7 +244,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
             file["t"].build_index("s", "chunk_minmax")
         for name, options in (("s", {}), ("d", {"sparse": True})):
             with pytest.raises(UsageError, match="cannot replace"):
-                file["t"].replace_column(name, np.arange(N), **options)
+                file["t"].replace_column(name, np.arange(N), **options)  # type: ignore[arg-type]
     with pytest.raises(ConflictError), cn.open(path) as file:
         file["t"].append({"n": [1], "d": [1], "s": [1]})
     same(path)

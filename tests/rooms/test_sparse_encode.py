@@ -266,6 +266,6 @@ def test_chunks_both_ways(density: float, pipelines: Any) -> None:
     packed = encode_chunk(info, places, values.tobytes())
     record = packed.record((2, 3), 50)
     found = read_cells(HDF5Source(BufferBytes(bytes(50) + packed.data)), info, record)
-    assert np.array_equal(found.places, places) and np.array_equal(found.values, values)
+    assert np.array_equal(found.places, places) and np.array_equal(found.values, values)  # type: ignore[arg-type]
     if density == 0.01 and not any(pipelines):
         assert packed.unfiltered == (7 + 8 + 32 + 15 + 4 * len(places) + 4, 4 * len(places))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -36,7 +37,7 @@ def expected() -> np.ndarray:
 
 
 @pytest.mark.parametrize("mode", ["r+", "a", "w"])
-def test_made_in_an_open_file_beside_its_tables(path: Path, mode: str) -> None:
+def test_made_in_an_open_file_beside_its_tables(path: Path, mode: Any) -> None:  # type: ignore[name-defined]
     with cn.open(path, mode) as file:
         array = make(file, "deep/er/m")
         array.write(COORDS, VALUES)
@@ -111,7 +112,7 @@ def test_what_cannot_be_read_or_changed_safely_is_refused(path: Path) -> None:
             with pytest.raises(UsageError, match="past h5py"):
                 cn.open_sparse(target, "m")
             with pytest.raises(UsageError):
-                make(target, "n")
+                make(target, "n")  # type: ignore[arg-type]
     with cn.open(io.BytesIO(data)) as file, pytest.raises(UsageError, match="file object"):
         cn.open_sparse(file, "m")
     with h5py.File(io.BytesIO(data), "r") as h5, pytest.raises(UsageError, match="past h5py"):

@@ -57,7 +57,7 @@ def test_everything_is_copied_and_space_is_given_back(tmp_path: Path) -> None:
         (d, m) for d in ("sectioned", "structured", "prototype") for m in ((60, 50), (None, 50), (None, None))
     ):
         with cn.create_sparse(
-            path, f"deep/{number}/m", shape=(60, 50), dtype="<f4", chunks=(8, 9), dialect=dialect, max_shape=limits,
+            path, f"deep/{number}/m", shape=(60, 50), dtype="<f4", chunks=(8, 9), dialect=dialect, max_shape=limits,  # type: ignore[arg-type]
             filters="shuffle+deflate" if number % 2 else None, fill=number, attrs={"n": number, "word": "für"},
         ) as array:  # fmt: skip
             for _ in range(4):

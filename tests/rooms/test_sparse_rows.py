@@ -104,7 +104,8 @@ BOXES = st.tuples(*[st.tuples(st.integers(0, 60), st.integers(0, 60)).map(lambda
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Path, Any]]:
-    folder, found = tmp_path_factory.mktemp("rows"), []
+    found: list[Any] = []
+    folder = tmp_path_factory.mktemp("rows")
     for name in ("scattered", "blocks", "regular", "half of it runs", "dense"):
         for chunk in [(16, 24), (7, CASES[name].shape[1]), (CASES[name].shape[0], 5)]:
             path = folder / f"{len(found)}.h5"

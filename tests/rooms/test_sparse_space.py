@@ -136,7 +136,7 @@ def test_a_note_that_lies_is_not_believed(tmp_path: Path, monkeypatch: pytest.Mo
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 300)), max_size=60))
 def test_spare_runs_are_what_a_list_of_bytes_says(steps: list[tuple[bool, int]]) -> None:
-    spare, free, held = Spare(), set(range(1000)), []
+    spare, free, held = Spare(), set(range(1000)), []  # type: ignore[var-annotated]
     spare.give(0, 1000)
     for takes, size in steps:
         if takes or not held:

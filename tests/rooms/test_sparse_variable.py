@@ -136,7 +136,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
             array.write([0, 1], ["one"])
         assert array.n_defined == 0
     with cn.create_sparse(path, "w", shape=(4,), dtype=h5py.vlen_dtype("u1")) as array:
-        for bad in ([1, 300], [1.5], "ab", [[1], [2]], None):
+        for bad in ([1, 300], [1.5], "ab", [[1], [2]], None):  # type: ignore[assignment]
             with pytest.raises(DataError, match="row 0"):
                 array.write([0], [bad])
     for number, (kind, item) in enumerate(

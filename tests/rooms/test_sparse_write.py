@@ -188,7 +188,7 @@ def test_shrinking_erases_and_growing_shows_the_fill(tmp_path: Path, chunk_map: 
         before = path.read_bytes()
         for shape in ((51, 70) if limits[0] is not None else (-1, 3), (3,), "ab", (1.5, 2)):
             with pytest.raises(UsageError):
-                array.resize(shape)
+                array.resize(shape)  # type: ignore[arg-type]
         assert path.read_bytes() == before and verify_sparse(path) == []
 
 

@@ -157,7 +157,7 @@ def test_options_are_spelt_out(name: str) -> None:
     if function is cn.write_sparse:
         del wanted["dense"]  # for variable-length data, which it does not write
     assert spelt == wanted
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))  # type: ignore[arg-type]
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     passed = [
         {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}

@@ -321,7 +321,7 @@ def test_schema(table: cn.Table) -> None:
     assert pa.types.is_dictionary(schema.field("label").type)
     assert schema.field("ts").metadata == {b"units": b"s", b"description": b"When."}
     assert table.to_arrow().schema.equals(schema, check_metadata=True)
-    assert pa.schema(table).equals(schema)
+    assert pa.schema(table).equals(schema)  # type: ignore[arg-type]
 
 
 def test_column_facts(table: cn.Table) -> None:
@@ -820,7 +820,7 @@ def test_twenty_thousand_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     names = [f"column {number}" for number in range(20_000)]
     cn.write(tmp_path / "w.h5", {name: [number] for number, name in enumerate(names)}, table="t")
     described = []
-    describe_dataset = description.describe_dataset
+    describe_dataset = description.describe_dataset  # type: ignore[attr-defined]
     monkeypatch.setattr(
         description, "describe_dataset", lambda dataset: (described.append(dataset), describe_dataset(dataset))[1]
     )

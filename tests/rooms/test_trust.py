@@ -584,7 +584,7 @@ def test_another_word_for_trust_is_refused(path: Path) -> None:
     """By name, with the words there are."""
     make(path)
     with pytest.raises(cn.errors.UsageError, match="always"):
-        cn.open(path, trust="sometimes")
+        cn.open(path, trust="sometimes")  # type: ignore[arg-type]
 
 
 def test_always_shows_a_wrong_index(path: Path) -> None:

@@ -45,7 +45,7 @@ def test_the_command_shows_the_same() -> None:
 def test_every_declared_package_is_looked_for() -> None:
     project = tomllib.loads(PROJECT.read_text())["project"]
     extras = [given for name, some in project["optional-dependencies"].items() if name != "test" for given in some]
-    declared = {re.match(r"[\w-]+", given)[0] for given in [*project["dependencies"], *extras]}  # type: ignore[index]
+    declared = {re.match(r"[\w-]+", given)[0] for given in [*project["dependencies"], *extras]}
     assert declared - {"colonnade"} <= {*versions.REQUIRED, *versions.OPTIONAL}
 
 

@@ -272,11 +272,11 @@ def test_a_change_of_one_column_describes_few(
         assert set(names) <= set(file["t"].columns)
         assert ("c00001" in file["t"]) == (change != "drop")
         assert file["t"].to_arrow().num_rows == ROWS
-    with h5py.File(path) as file:  # the label still lists every column, and each lists the label
-        listed = {file[reference].name for reference in file["t/id"].attrs["_columns_list"]}
+    with h5py.File(path) as file:  # type: ignore[assignment]  # the label still lists every column, and each lists the label
+        listed = {file[reference].name for reference in file["t/id"].attrs["_columns_list"]}  # type: ignore[attr-defined]
         order = [name.decode() if isinstance(name, bytes) else name for name in file["t"].attrs["column-order"]]
         assert listed == {f"/t/{name}" for name in order}
-        assert all(file[file["t"][name].attrs["_indexes"][0]].name == "/t/id" for name in order)
+        assert all(file[file["t"][name].attrs["_indexes"][0]].name == "/t/id" for name in order)  # type: ignore[attr-defined]
 
 
 def described_both_ways(
@@ -293,7 +293,7 @@ def test_lazy_and_whole_descriptions_are_equal(path: Path, monkeypatch: pytest.M
     """Of every table of the kit, right or wrong, a column described alone is what it is among the others."""
     n_tables = 0
     with h5py.File(path) as file:
-        for place, group in walk_groups(file.id):
+        for place, group in walk_groups(file.id):  # type: ignore[arg-type]
             layout = layout_of(group)
             if layout is None or layout.name != "hep001":
                 continue
@@ -317,7 +317,7 @@ def test_lazy_and_whole_descriptions_of_frames_are_equal(path: Path, monkeypatch
     except OSError:
         return  # a case that is not an HDF5 file
     with file:
-        for place, group in walk_groups(file.id):
+        for place, group in walk_groups(file.id):  # type: ignore[arg-type]
             layout = layout_of(group)
             if layout is None or layout.name not in FRAMES:
                 continue

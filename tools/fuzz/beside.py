@@ -26,7 +26,7 @@ def read_elements(file: Any, answers: Answers, turn: Turn) -> None:
     """Members of the file as elements: objects without a mark are read by what they look like."""
     names = (answers.ask("members", lambda: member_names(file.h5)) or [])[:MOST_ITEMS]
     for name in names if turn.every_column or not names else [names[turn.column % len(names)]]:
-        answers.ask(f"{name} element", lambda name=name: told(cn.read_element(member(file.h5, name))))
+        answers.ask(f"{name} element", lambda name=name: told(cn.read_element(member(file.h5, name))))  # type: ignore[misc]
 
 
 def told(value: Any, depth: int = 0) -> Any:
@@ -46,7 +46,7 @@ def told(value: Any, depth: int = 0) -> Any:
 def read_sparse(file: Any, path: Path, answers: Answers, turn: Turn) -> None:
     names = answers.ask("sparse", lambda: find_sparse(path)) or []
     for name in names[:MOST_ARRAYS]:
-        array = answers.ask_for(f"{name} sparse", lambda name=name: cn.open_sparse(file, name, n_threads=1))
+        array = answers.ask_for(f"{name} sparse", lambda name=name: cn.open_sparse(file, name, n_threads=1))  # type: ignore[misc]
         if array is not None:
             _array(array, name, answers, turn)
     if names and turn.rest_of_sparse:

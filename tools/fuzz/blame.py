@@ -63,5 +63,5 @@ def _is_of_hdf5(stack: list[str], place: str) -> bool:
     if stack:
         inner = [frame for frame in stack if "_native" in frame or "H5" in frame or "hdf5" in frame]
         return bool(inner) and "_native" not in inner[0]  # filters of plugins lie between
-    inner = place.split(" < ", maxsplit=1)[0]
-    return (inner.startswith("h5/") and not inner.startswith(_OWN_WAY)) or inner.startswith(("_hl/", "h5py/"))
+    inner = place.split(" < ", maxsplit=1)[0]  # type: ignore[assignment]
+    return (inner.startswith("h5/") and not inner.startswith(_OWN_WAY)) or inner.startswith(("_hl/", "h5py/"))  # type: ignore[attr-defined]

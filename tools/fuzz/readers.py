@@ -41,7 +41,7 @@ def read_everything(path: Path, aside: Path, turn: Turn = ALL) -> Answers:
         _library_way(path, answers, names)
     for word in turn.commands:
         name, *options = word.split()
-        answers.ask(f"colonnade {word}", lambda words=[name, str(path), *options]: _run(words))
+        answers.ask(f"colonnade {word}", lambda words=[name, str(path), *options]: _run(words))  # type: ignore[misc]
     if turn.repairs:
         answers.ask("fix", lambda: cn.fix(path, dry_run=True) and None)
     if turn.change:
@@ -57,7 +57,7 @@ def _own_way(path: Path, answers: Answers, turn: Turn) -> list[tuple[str, str]]:
     def read() -> None:
         with cn.open(path, n_threads=1) as file:
             for name in (answers.ask("tables", file.tables) or [])[:MOST_TABLES]:
-                table = answers.ask_for(f"{name} open", lambda name=name: file[name])
+                table = answers.ask_for(f"{name} open", lambda name=name: file[name])  # type: ignore[misc]
                 if table is not None:
                     names.extend((name, column) for column in _table(table, name, answers, turn))
             answers.ask("check", lambda: cn.check(file, deep=turn.deep) and None)
@@ -127,7 +127,7 @@ def _search(table: Any, place: str, name: str, values: list[Any], answers: Answe
         if isinstance(value, (int, float, str, bytes)):
             test = cn.col(name) <= value
     for trust in ("verified", "never", *(("always",) if turn.rest_of_table else ())):
-        answers.ask(f"{place} where {trust}", lambda trust=trust: _found(table, test, trust))
+        answers.ask(f"{place} where {trust}", lambda trust=trust: _found(table, test, trust))  # type: ignore[misc]
     answers.agree("search", f"{place} where verified", f"{place} where never")
 
 
@@ -160,7 +160,7 @@ def _library_way(path: Path, answers: Answers, names: list[tuple[str, str]]) -> 
                     if answers.steps.get(f"{name} {column} read", "refused").startswith("refused"):
                         continue  # nothing to be held against; of such a chunk the library may die
                     table, step = tables[name], f"{name} {column} by library"
-                    answers.ask(step, lambda t=table, c=column: rows_of(t.select(c), len(t)))
+                    answers.ask(step, lambda t=table, c=column: rows_of(t.select(c), len(t)))  # type: ignore[misc]
                     answers.agree("paths", f"{name} {column} read", step)
 
         answers.ask("open by library", read)
@@ -198,7 +198,7 @@ def _change(path: Path, answers: Answers) -> None:
         with cn.open(path, "r+", durability="fast", timeout=1) as file:
             for name in file.tables()[:2]:
                 rows = file[name].head(2).to_arrow()
-                answers.ask(f"{name} append", lambda name=name, rows=rows: _append(file, name, rows))
+                answers.ask(f"{name} append", lambda name=name, rows=rows: _append(file, name, rows))  # type: ignore[misc]
 
     answers.ask("change", append)
 

@@ -71,7 +71,7 @@ def _write(path: Path, data: Any, filters: str | None = None, table: str = "t", 
     for name in data:
         one = options.get("columns", {}).get(name, {})
         storage = {} if filters is None or "filters" in one else {"filters": filters}
-        columns[name] = cn.column(chunk_rows=CHUNK_ROWS, **storage, **one)
+        columns[name] = cn.column(chunk_rows=CHUNK_ROWS, **storage, **one)  # type: ignore[arg-type]
     cn.write(path, data, table=table, **{**options, "columns": columns})
 
 
@@ -243,7 +243,7 @@ def _anndata(path: Path) -> None:
         file.attrs["encoding-type"], file.attrs["encoding-version"] = "anndata", "0.1.0"
 
 
-def _sparse(dialect: str, filters: Any, shape: tuple[int, ...] = (N_ROWS, 30)) -> Callable[[Path], None]:
+def _sparse(dialect: Any, filters: Any, shape: tuple[int, ...] = (N_ROWS, 30)) -> Callable[[Path], None]:
     def make(path: Path) -> None:
         flat = np.arange(0, int(np.prod(shape)), 7)
         coords = np.stack(np.unravel_index(flat, shape), axis=1)
@@ -331,7 +331,8 @@ def make_seeds(folder: Path) -> list[Path]:
 def load(path: Path) -> Seed:
     """A seed with the places of its parts."""
     data = path.read_bytes()
-    structure, rows, covered, summed = [(0, 96)], [], [], []
+    structure, rows = [(0, 96)], list[tuple[int, int]]()
+    covered, summed = list[tuple[int, int]](), list[tuple[int, int]]()
     for signature in SIGNATURES:
         at = data.find(signature)
         while at >= 0:
@@ -351,9 +352,9 @@ def load(path: Path) -> Seed:
                 filters = [creation.get_filter(i)[0] for i in range(creation.get_nfilters())]
                 for chunk in map(node.id.get_chunk_info, range(node.id.get_num_chunks())):
                     place = (chunk.byte_offset, chunk.byte_offset + chunk.size)
-                    rows.append(place)
+                    rows.append(place)  # type: ignore[arg-type]
                     if h5py.check_vlen_dtype(node.dtype) is None:
-                        _note_checked(place, _used(filters, chunk.filter_mask), covered, summed)
+                        _note_checked(place, _used(filters, chunk.filter_mask), covered, summed)  # type: ignore[arg-type]
 
         note("/", file["/"])
         with contextlib.suppress(KeyError, RuntimeError):  # an object of a sample that nobody can open

@@ -32,7 +32,7 @@ Range = tuple[int, int]
 def spoil_bytes(seed: Seed, data: bytearray, chance: random.Random) -> tuple[list[Range] | None, list[str]]:
     """Change the data in place; says which ranges changed, None when the bytes behind moved, and how each did."""
     changed: list[Range] | None = []
-    ways = []
+    ways: list[str] = []
     for _ in range(chance.choice([1, 1, 1, 1, 2, 3, 6])):
         if not data:
             return None, ways

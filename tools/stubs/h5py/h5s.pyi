@@ -1,6 +1,5 @@
 from ._objects import ObjectID
 
-ALL: int
 NULL: int
 SCALAR: int
 SELECT_OR: int
@@ -25,6 +24,8 @@ class SpaceID(ObjectID):
         block: tuple[int, ...] | None = None,
         op: int = ...,
     ) -> None: ...
+
+ALL: SpaceID
 
 def create(class_code: int) -> SpaceID: ...
 def create_simple(dims_tpl: tuple[int, ...], max_dims_tpl: tuple[int, ...] | None = None) -> SpaceID: ...

@@ -32,8 +32,10 @@ VARIABLE: int
 class TypeID(ObjectID):
     @property
     def dtype(self) -> np.dtype[Any]: ...
+    def commit(self, group: Located, name: bytes) -> None: ...
     def committed(self) -> bool: ...
     def copy(self) -> TypeID: ...
+    def encode(self) -> bytes: ...
     def enum_insert(self, name: bytes, value: int) -> None: ...
     def equal(self, typeid: TypeID) -> bool: ...
     def get_array_dims(self) -> tuple[int, ...]: ...
@@ -67,17 +69,38 @@ class TypeID(ObjectID):
     def set_strpad(self, pad: int) -> None: ...
     def set_tag(self, tag: bytes) -> None: ...
 
+class TypeStringID(TypeID): ...
+
 C_S1: TypeID
 IEEE_F16BE: TypeID
 IEEE_F16LE: TypeID
+IEEE_F32BE: TypeID
 IEEE_F32LE: TypeID
+IEEE_F64BE: TypeID
 IEEE_F64LE: TypeID
+NATIVE_INT32: TypeID
+NATIVE_INT64: TypeID
 NATIVE_INT8: TypeID
+NATIVE_LDOUBLE: TypeID
 NATIVE_UINT8: TypeID
+STD_B16BE: TypeID
+STD_B16LE: TypeID
+STD_B8LE: TypeID
+STD_I16BE: TypeID
+STD_I16LE: TypeID
+STD_I32BE: TypeID
+STD_I32LE: TypeID
+STD_I64BE: TypeID
+STD_I64LE: TypeID
 STD_I8LE: TypeID
 STD_REF_DSETREG: TypeID
 STD_REF_OBJ: TypeID
+STD_U16LE: TypeID
+STD_U32BE: TypeID
+STD_U32LE: TypeID
+STD_U64LE: TypeID
 STD_U8LE: TypeID
+UNIX_D32LE: TypeID
 
 def array_create(base: TypeID, dims_tpl: tuple[int, ...]) -> TypeID: ...
 def create(classtype: int, size: int) -> TypeID: ...

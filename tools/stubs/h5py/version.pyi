@@ -1,2 +1,3 @@
 hdf5_version: str
 version: str
+version_tuple: tuple[int, ...]

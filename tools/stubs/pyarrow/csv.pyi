@@ -49,3 +49,14 @@ def open_csv(
     parse_options: ParseOptions | None = None,
     convert_options: ConvertOptions | None = None,
 ) -> CSVStreamingReader: ...
+def read_csv(
+    input_file: str | PathLike[str] | NativeFile | IO[bytes],
+    read_options: ReadOptions | None = None,
+    parse_options: ParseOptions | None = None,
+    convert_options: ConvertOptions | None = None,
+) -> Table: ...
+def write_csv(
+    data: Table | RecordBatch,
+    output_file: str | PathLike[str] | NativeFile | IO[bytes],
+    write_options: WriteOptions | None = None,
+) -> None: ...
