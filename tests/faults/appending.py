@@ -29,6 +29,7 @@ from colonnade.errors import ConflictError
 from colonnade.h5 import files
 from colonnade.pager import journal
 from colonnade.pager.disk import Disk
+from colonnade.pager.held_pages import PAGE
 from colonnade.pager.journal import Durability
 from colonnade.query import scan
 
@@ -189,7 +190,7 @@ def append_several(run: Run, place: int) -> None:
 
     Pages are written early, as in a change that is too large for the memory; and some appends are taken back.
     """
-    journal.MOST_HELD = 2 * journal.PAGE
+    journal.MOST_HELD = 2 * PAGE
     _append(run, place, [1, 3, 2, 5], "full")
 
 

@@ -24,6 +24,7 @@ from colonnade.errors import ColonnadeError, ConflictError
 from colonnade.h5 import files
 from colonnade.pager import journal, marks
 from colonnade.pager.disk import Disk
+from colonnade.pager.held_pages import PAGE
 from colonnade.pager.journal import Durability, journal_path
 from colonnade.pager.locks import lock_path
 from colonnade.pager.recovery import find_mark, roll_back
@@ -31,7 +32,7 @@ from tests.faults.changes import ACTS, CHANGES, N_ROWS, Act, Change, make_file, 
 from tests.faults.disk import Crash, FaultyDisk, Remains
 from tests.faults.states import State, tables_state, whole_state
 
-SPILL = 2 * journal.PAGE
+SPILL = 2 * PAGE
 DEAD_PROCESS = 2**22 + 1  # above the greatest process number of Linux
 
 
@@ -104,7 +105,7 @@ def fresh_world(kind: type[AnyWorld], below: Path, patch: pytest.MonkeyPatch, co
     folder, vault = below / "data", below / "vault"
     folder.mkdir()
     vault.mkdir()
-    patch.setattr(marks, "STRIDE", journal.PAGE)  # a mark moves on often, and files stay small
+    patch.setattr(marks, "STRIDE", PAGE)  # a mark moves on often, and files stay small
     made = kind(folder, vault, patch, content)
     made.reset()
     return made
@@ -310,7 +311,7 @@ def test_several_pages_are_journaled(world: World) -> None:
     """The tests above are about something: a commit overwrites several pages of the old file."""
     disk = Trial.of(world, opened(CHANGES["overwrite"])).disk
     node = next(call.node for call in disk.calls if call.kind == "create")
-    assert sum(len(call.data) for call in disk.calls if call.kind == "write" and call.node == node) > 5 * journal.PAGE
+    assert sum(len(call.data) for call in disk.calls if call.kind == "write" and call.node == node) > 5 * PAGE
 
 
 def test_a_commit_syncs_five_times(world: World) -> None:

@@ -19,6 +19,7 @@ import colonnade as cn
 from colonnade.errors import ConflictError
 from colonnade.h5 import files
 from colonnade.pager import journal, locks
+from colonnade.pager.held_pages import PAGE
 from colonnade.pager.locks import WriterLock, has_writer, lock_path
 from colonnade.query import scan
 from tests.faults.changes import make_file, rows
@@ -88,7 +89,7 @@ def test_any_error_of_a_disturbed_read_means_to_read_again(
 
 def take_back(path: Path, is_written: Any, go_on: Any, is_undone: Any) -> None:
     """A change that is too large for the memory, and fails."""
-    journal.MOST_HELD = 2 * journal.PAGE
+    journal.MOST_HELD = 2 * PAGE
     with cn.open(path, "r+") as file:
         with pytest.raises(KeyError), file.transaction():
             for name in ("x", "y"):

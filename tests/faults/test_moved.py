@@ -21,7 +21,8 @@ from colonnade.h5 import capi
 from colonnade.h5.files import FileHandle
 from colonnade.pager import journal as journal_module
 from colonnade.pager.disk import Disk
-from colonnade.pager.journal import MAGIC, PAGE, JournaledFile, journal_path
+from colonnade.pager.held_pages import PAGE
+from colonnade.pager.journal import MAGIC, JournaledFile, journal_path
 from colonnade.pager.marks import MARK_BYTES, STRIDE, Mark, pack_mark
 from colonnade.pager.recovery import find_mark, roll_back
 from tests.faults.changes import make_file, rows

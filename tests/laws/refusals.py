@@ -58,7 +58,7 @@ def refused_rightly(error: cn.errors.UsageError, step: Step, before: Before) -> 
 def _refused_by_row(error: cn.errors.UsageError, step: Step, name: str, before: Before) -> bool:
     """The error names the row of the table, and the value given for it is one that cannot be kept."""
     array, text = step.given[name], str(error)
-    value = plain(pa.chunked_array([array]))[step.rows.index(cast("int", error.row))]
+    value = plain(pa.chunked_array([array]))[step.rows.index(cast("int", getattr(error, "row", None)))]
     if "missing value" in text:
         return value is None and has_pointers(array.type, 0)
     if "is the column's fill" in text:

@@ -12,7 +12,8 @@ import pytest
 
 from colonnade.errors import CorruptError
 from colonnade.pager.disk import Disk
-from colonnade.pager.journal import PAGE, JournaledFile
+from colonnade.pager.held_pages import PAGE
+from colonnade.pager.journal import JournaledFile
 from colonnade.pager.sources import BufferBytes, ByteSource, JournaledBytes, LocalBytes, StreamBytes
 
 DATA = bytes(range(256)) * 64

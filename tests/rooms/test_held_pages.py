@@ -74,7 +74,7 @@ def test_memory_that_stays_unchanged_is_not_copied_but_never_written_to(tmp_path
     file = JournaledFile(path, Disk())
     try:
         file.leave_unchanged(rows.data)
-        file.write_at(PAGE, memoryview(rows))
+        file.write_at(PAGE, memoryview(rows.data))
         (held,) = (content for _, content in file._held.parts(range(1, 5)))
         assert np.shares_memory(np.frombuffer(held, np.uint8), rows)
         file.write_at(2 * PAGE + 5, memoryview(b"abc"))

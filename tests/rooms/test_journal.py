@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from colonnade.pager import journal
 from colonnade.pager.disk import Disk
-from colonnade.pager.journal import PAGE, JournaledFile, journal_path
+from colonnade.pager.held_pages import PAGE
+from colonnade.pager.journal import JournaledFile, journal_path
 
 
 class Disturbed(Disk):

@@ -84,7 +84,7 @@ def test_statistics_use_what_it_knows(file: Path) -> None:
     with cn.open(file, "r+") as opened:
         opened["t"].build_index("x", "chunk_minmax")
         found = opened["t"].stats(["x"])["x"]
-        assert (found.source, found.distinct.count, found.distinct.how) == ("chunk_minmax", N_ROWS - 11, "at most")  # type: ignore[attr-defined]
+        assert (found.source, found.distinct.count, found.distinct.how) == ("chunk_minmax", N_ROWS - 11, "at most")
 
 
 def test_it_follows_changes_and_its_contents_are_checked(file: Path) -> None:

@@ -188,7 +188,7 @@ def test_a_bitmap_of_some_values_is_right_and_stays_so(tmp_path: Path, held: lis
                 labels = table["label"][:].tolist()
                 assert len(labels) == n_rows
                 stats = table.stats(["label"])["label"]
-                assert stats.n_missing == 0 and stats.distinct.count >= len(set(labels))  # type: ignore[attr-defined]
+                assert stats.n_missing == 0 and stats.distinct.count >= len(set(labels))
                 for value in "abcd":
                     assert table.where(cn.col("label") == value).count() == labels.count(value)
                     assert table.where(cn.col("label") != value).count() == n_rows - labels.count(value)

@@ -37,7 +37,7 @@ def expected() -> np.ndarray:
 
 
 @pytest.mark.parametrize("mode", ["r+", "a", "w"])
-def test_made_in_an_open_file_beside_its_tables(path: Path, mode: Any) -> None:  # type: ignore[name-defined]
+def test_made_in_an_open_file_beside_its_tables(path: Path, mode: Any) -> None:
     with cn.open(path, mode) as file:
         array = make(file, "deep/er/m")
         array.write(COORDS, VALUES)
