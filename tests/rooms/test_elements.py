@@ -514,6 +514,17 @@ def test_the_root_is_replaced_as_a_whole(adata: anndata.AnnData, tmp_path: Path)
     assert_equal(anndata.read_h5ad(tmp_path / "a.h5ad"), adata, exact=True)
 
 
+def test_an_empty_name_is_the_root_of_an_empty_file_only(adata: anndata.AnnData, tmp_path: Path) -> None:
+    """anndata up to 0.12 writes into the root then. A name left empty by mistake must not replace a file."""
+    with h5py.File(tmp_path / "a.h5ad", "w") as h5:
+        cn.write_element(h5, "", adata)
+        for group in (h5, h5.create_group("new")):
+            with pytest.raises(UsageError, match="empty"):
+                cn.write_element(group, "", {"a": 1})
+        del h5["new"]
+    assert_equal(anndata.read_h5ad(tmp_path / "a.h5ad"), adata, exact=True)
+
+
 def test_arrays_are_chunked_and_compressed_as_is_asked_for(h5: h5py.File) -> None:
     value = {"flat": np.arange(10), "square": np.eye(4), "none": np.zeros((0, 3)), "one": 1}
     cn.write_element(h5, "a", value, compression="gzip", compression_opts=9, chunks=(3, 9))

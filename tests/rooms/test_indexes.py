@@ -1376,3 +1376,16 @@ def test_several_looks_in_any_byte_order(
             for test, truth in ((cn.col("x") == value, present == value), (cn.col("x") > value, present > value)):
                 assert table.where(test).count() == int(truth.sum())
         assert looks.n_rows > 2 * looks.n_looks > 0  # several at a time
+
+
+def test_a_kind_is_known_by_its_exact_name_only(path: Path) -> None:
+    """KIND "bitmap" is not BITMAP (8.2): queries ignore such an index, and the rules report it."""
+    cn.write(path, {"label": ["a", "b", "a"] * 20}, "t", index={"label": "bitmap"})
+    with h5py.File(path, "r+") as h5:
+        index = h5["t/_search_indexes/label__bitmap"]
+        index.attrs.create("KIND", np.bytes_("bitmap"))
+    with cn.open(path) as file:
+        (info,) = file["t"].indexes
+        assert not info.fresh and "bitmap, is not known here" in str(info.problem)
+        assert file["t"].where("label = 'b'").count() == 20
+    assert "S3" in {finding.rule for finding in cn.check(path)}

@@ -41,7 +41,8 @@ def write_element(
 ) -> None:
     """Write a value as an AnnData element into an h5py group (`file.h5`), replacing any member of that name.
 
-    name: a name or a path below the group; "/" replaces everything in a file by a mapping or an AnnData object.
+    name: a name or a path below the group; "/" replaces everything in a file by a mapping or an AnnData object, and so
+    does "" in a file that holds nothing yet.
     value: NumPy arrays and scalars, strings, None, lists, dicts, SciPy's CSR and CSC matrices, frames (of pandas,
     Arrow, or a Table), Categorical, Nullable, pandas' arrays, awkward arrays, dask arrays, datasets of h5py, AnnData
     objects: what `read_element` returns, and what anndata writes. A value that AnnData cannot store raises a DataError
@@ -55,7 +56,7 @@ def write_element(
     """
     check_writable(group)
     options = _options(compression, compression_opts, chunks)
-    if name == "/":
+    if name == "/" or (name == "" and path_of(group) == "/" and not member_names(group)):
         _replace_all(group, value, options)
         return
     parent, last = _parent_and_name(group, name)

@@ -52,10 +52,10 @@ class Indexes:
         if receipt is not None and column is not None and receipt.get("rows") != [str(column.n_rows)]:
             receipt = None
         index, problem, unsupported = None, placed.problem, None
-        if problem is None and word not in KINDS:
+        if problem is None and kind is None:
             unsupported = f"its kind, {placed.kind}, is not known here"
-        elif problem is None and column is not None:
-            index = KINDS[word].open(placed.dataset, column, receipt)
+        elif problem is None and kind is not None and column is not None:
+            index = kind.open(placed.dataset, column, receipt)
             unsupported = refusal(column)
             problem = _problem(index) if unsupported is None else None
         is_foreign, problem = unsupported is not None, problem or unsupported
