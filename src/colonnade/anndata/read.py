@@ -97,7 +97,7 @@ class _Reading:
         return reader(self, node)
 
     def below(self, group: Any) -> _Reading:
-        """The same state, one level deeper. Raises an UnsupportedError if groups are nested too deeply."""
+        """This state, one level deeper. Raises an UnsupportedError if groups are nested too deeply."""
         if self.depth >= DEEPEST_GROUP:
             message = f"{path_of(group)} is nested more than {DEEPEST_GROUP} groups deep, which is not supported"
             raise UnsupportedError(message, feature="groups that are nested too deeply", path=path_of(group))

@@ -113,9 +113,9 @@ def _trial_step(name: str, stored: StoredType, fill: bytes | None, count: int) -
         return FilterInfo(DEFLATE, name, (1,), True)
     if name == "shuffle":
         return FilterInfo(SHUFFLE, name, (stored.size,), True)
-    told = np.frombuffer((fill or b"").ljust(8, b"\0"), dtype="<u4").tolist()
+    fill_words = np.frombuffer((fill or b"").ljust(8, b"\0"), dtype="<u4").tolist()
     signed, big = int(stored.signed), int(stored.order == "big")
-    return FilterInfo(SCALE_OFFSET, name, (2, 0, count, 0, stored.size, signed, big, 1, *told), True)
+    return FilterInfo(SCALE_OFFSET, name, (2, 0, count, 0, stored.size, signed, big, 1, *fill_words), True)
 
 
 def _shuffle(data: Data, options: Sequence[int]) -> Data | None:

@@ -30,7 +30,7 @@ from colonnade.model import StoredType
 
 LARGEST = 65_000  # the largest message, in bytes, that a header holds
 # A record: heap id, flags (1), order (4), hash (4).
-_FORM = NamedForm("attribute", order_bytes=2, tree=8, before=0, behind=9, hash_at=-4)
+_FORM = NamedForm("attribute", order_bytes=2, tree=8, before=0, after=9, hash_at=-4)
 
 
 class AttributeMessage(NamedTuple):
@@ -101,7 +101,7 @@ def read_attributes(source: HDF5Source, messages: list[Message]) -> dict[str, ob
 
 
 def parse_attribute(source: HDF5Source, data: bytes, flags: int) -> StoredAttribute:
-    """An attribute with its type and shape, from its message; its elements are cut to what the shape says."""
+    """An attribute with its type and shape, from its message; its elements are cut to the size of its shape."""
     if flags & SHARED:
         raise UnsupportedError(
             f"{source.name}: cannot read an attribute in the file's heap of shared messages",

@@ -201,7 +201,7 @@ class OrdinaryChunkMap:
                 yield self._with_edges(StoredChunks(*(part[inside] for part in chunks)))
 
     def _with_edges(self, chunks: StoredChunks) -> StoredChunks:
-        """Chunks that extend beyond the dataset have skipped all filters, where the dataset says so."""
+        """Chunks that extend beyond the dataset have skipped all filters, if the dataset has that option."""
         if not self.filtered or not self.storage.flags & SKIP_EDGES:
             return chunks
         edge = ((chunks.grid + 1) * np.array(self.storage.chunk) > np.array(self.space.shape)).any(axis=1)

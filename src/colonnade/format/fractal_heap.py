@@ -248,7 +248,7 @@ class NamedForm:
     order_bytes: int
     tree: int
     before: int
-    behind: int
+    after: int
     hash_at: int
 
 
@@ -291,7 +291,7 @@ class NamedHeap:
 
         for node in read_records(self._source, self._tree, None if wanted is None else keep):
             header, data = node.header, node.data
-            if header.type != form.tree or header.record_size != form.before + heap.id_size + form.behind:
+            if header.type != form.tree or header.record_size != form.before + heap.id_size + form.after:
                 raise self._fields.wrong("points to a B-tree that is not a B-tree of names")
             for at in range(0, len(data), header.record_size):
                 record = data[at : at + header.record_size]

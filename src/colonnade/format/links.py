@@ -44,7 +44,7 @@ _HARD, _SOFT, _EXTERNAL = 0, 1, 64
 _SOFT_ENTRY = 2  # kind of an entry of a symbol table
 _LAST_FREE = 1  # after the last free block of a local heap
 _MOST_SOFT_LINKS = 32
-_FORM = NamedForm("link", order_bytes=8, tree=5, before=4, behind=0, hash_at=0)  # a record: hash (4), heap id
+_FORM = NamedForm("link", order_bytes=8, tree=5, before=4, after=0, hash_at=0)  # a record: hash (4), heap id
 _USUAL_SYMBOLS = 8  # entries of a symbol table, unless the file was made with other numbers
 
 

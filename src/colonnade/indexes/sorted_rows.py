@@ -61,7 +61,7 @@ BLOCK = 8192  # rows that are read, and checked against their digest, together
 BLOCKS_AT_ONCE = 32  # blocks whose digests one thread computes before it takes others
 SAMPLE = 512  # every SAMPLE-th row is compared first when rows are merged
 MOST_LOOKUPS = 64
-EVEN_FROM = 16  # with fewer positions than this, interpolation is no better than bisection
+EVEN_FROM = 16  # with fewer positions than this, interpolation does not beat bisection
 # The number of rows that can be scanned and compared in the time it takes to get one row from the index and sort it.
 ROWS_FOR_ONE, TEXTS_FOR_ONE = 16, 2
 MOST_KNOWN = 4096

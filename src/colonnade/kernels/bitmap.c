@@ -1,7 +1,7 @@
 /* Bits: bit r % 8 of byte r // 8, counted from the lowest, is row r. A line of whole bytes for each value. */
 #include "native.h"
 
-/* The first row whose code names no value, or -1. A negative code is no value. */
+/* The first row whose code names no value, or -1. A negative code means missing. */
 #define LINE_LOOP(T, KIND)                                                                                  \
     static Py_ssize_t lines_##KIND(const T *codes, Py_ssize_t n, uint64_t n_values, uint8_t *out, Py_ssize_t line) \
     {                                                                                                       \
@@ -59,9 +59,9 @@ static PyObject *code_bits(PyObject *Py_UNUSED(module), PyObject *arguments)
     return finish(s, 2, Py_NewRef(Py_None));
 }
 
-/* -- reading bits: all functions take as many rows as they are told, bits behind them are not looked at -- */
+/* -- reading bits: all functions take a number of rows; bits after those rows are ignored -- */
 
-/* Up to 64 bits from row `from` on, a multiple of 64; rows behind the last are 0. */
+/* Up to 64 bits from row `from` on, a multiple of 64; rows after the last are 0. */
 static inline uint64_t word_at(const uint8_t *bits, Py_ssize_t from, Py_ssize_t n)
 {
     Py_ssize_t left = n - from;
@@ -85,7 +85,7 @@ COUNTING static Py_ssize_t count_all(const uint8_t *bits, Py_ssize_t n)
     return count;
 }
 
-/* Where ranges of rows begin: bits that are 1 behind one that is 0; the bit before the word is `before`. */
+/* Where ranges of rows begin: bits that are 1 after one that is 0; the bit before the word is `before`. */
 static inline uint64_t first_bits(uint64_t word, uint64_t before) { return word & ~(word << 1 | before); }
 
 COUNTING static Py_ssize_t count_ranges(const uint8_t *bits, Py_ssize_t n)

@@ -127,7 +127,7 @@ static PyObject *bit_unshuffle(PyObject *Py_UNUSED(module), PyObject *arguments)
         || apart(&s[0], &s[1]) < 0)
         return finish(s, 2, NULL);
     if (size < 1 || s[0].n_bytes % size)
-        return finish(s, 2, refuse("source has %zd bytes, no whole number of items of %zd", s[0].n_bytes, size));
+        return finish(s, 2, refuse("source has %zd bytes, not a multiple of %zd", s[0].n_bytes, size));
     if (block < 8 || block % 8)
         return finish(s, 2, refuse("block_items is %zd, expected a multiple of 8", block));
     if (s[0].n_bytes != s[1].n_bytes)

@@ -1,6 +1,6 @@
 /* Bytes packed by BloscLZ, the codec of Blosc's own.
  *
- * A stream is a row of runs. The byte that begins a run says what it is (of the first, the lower 5 bits count):
+ * A stream is a sequence of runs. The first byte of a run is its type (of the first, the lower 5 bits count):
  *   below 32: that many bytes and one more follow as they are;
  *   else a copy of what was made before. Upper 3 bits: length, from 3 on (the highest: more follows, bytes added up to the
  *   first that is not 255). Lower 5 bits and the byte after the length: distance less 1, where all ones mean a far
@@ -11,7 +11,7 @@
 
 enum { LITERALS = 32, MORE = 7, NEAREST_FAR = 8192, NO_DISTANCE = 31 << 8 | 255 };
 
-/* Length and distance of a copy, the place in `in` behind it; -1 where the stream ends inside. */
+/* Length and distance of a copy, the position in `in` after it; -1 where the stream ends inside. */
 static Py_ssize_t read_copy(const uint8_t *in, Py_ssize_t n, Py_ssize_t at, unsigned first, Py_ssize_t *length,
                             Py_ssize_t *distance)
 {
@@ -77,7 +77,7 @@ static PyObject *unpack_blosclz(PyObject *Py_UNUSED(module), PyObject *arguments
     Py_BEGIN_ALLOW_THREADS
     wrong = unpack(s[0].bytes, s[0].n_bytes, s[1].bytes, s[1].n_bytes);
     Py_END_ALLOW_THREADS
-    return finish(s, 2, wrong ? refuse("source is no blosclz of %zd bytes", s[1].n_bytes) : Py_NewRef(Py_None));
+    return finish(s, 2, wrong ? refuse("source is not BloscLZ data of %zd bytes", s[1].n_bytes) : Py_NewRef(Py_None));
 }
 
 PyMethodDef blosclz_functions[] = {

@@ -122,7 +122,7 @@ static PyObject *rows_to_points(PyObject *Py_UNUSED(module), PyObject *arguments
     if (column < 0 || width < 1 || column > INT64_MAX - width)
         return finish(s, 4, refuse("columns from %lld, %lld of them, are none", column, width));
     if (s[3].n_bytes % (2 * item))
-        return finish(s, 4, refuse("points has %zd bytes, which are no whole points", s[3].n_bytes));
+        return finish(s, 4, refuse("points has %zd bytes, which is not a multiple of a point's size", s[3].n_bytes));
     Py_BEGIN_ALLOW_THREADS
     wrong = put_points(&columns, (const int64_t *)s[1].bytes, (const int64_t *)s[2].bytes, s[1].count, column, width,
                        item, s[3].bytes, s[3].n_bytes / (2 * item));
@@ -213,7 +213,7 @@ static int same_cells(const Minor *minor, int64_t a, int64_t b, int64_t n)
     return memcmp(minor->bytes + size * a, minor->bytes + size * b, (size_t)(size * n)) == 0;
 }
 
-/* Begin the labels anew, the row above marked. */
+/* Start new labels, with the row above marked. */
 static void mark_above(const Minor *minor, int64_t start, int64_t stop, uint8_t *seen)
 {
     memset(seen, NEVER, SEEN);

@@ -25,7 +25,7 @@ static int64_t least_of(Kind kind) { return -((int64_t)1 << (8 * (1 << kind) - 2
 static int64_t greatest_of(Kind kind) { return -(least_of(kind) + 1); }
 static uint64_t greatest_unsigned(Kind kind) { return UINT64_MAX >> (64 - 8 * (1 << (kind - U8))); }
 
-/* A whole number as sign and size: -1 below int64, 1 above uint64, else 0 and its two readings. */
+/* An integer as sign and size: -1 below int64, 1 above uint64, else 0 and its two readings. */
 typedef struct {
     int beyond;
     int negative;
@@ -38,7 +38,7 @@ static int read_whole(PyObject *object, Whole *whole, const char *name)
     int overflow;
     memset(whole, 0, sizeof *whole);
     if (!PyLong_Check(object)) {
-        refuse("%s must be a whole number or None for integers", name);
+        refuse("%s must be an integer or None for integers", name);
         return -1;
     }
     whole->i = PyLong_AsLongLongAndOverflow(object, &overflow);

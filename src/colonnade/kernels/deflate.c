@@ -11,7 +11,7 @@ enum {
     SMALLEST = 4096,          /* shorter ones would spend too much on their codes */
     PARTS = 16,               /* of a chunk: about as many as it has planes */
     MOST_RUNS = BLOCK / 8 + 1,
-    END = 256,                /* the symbol behind the last */
+    END = 256,                /* the symbol after the last */
     SYMBOLS = 286,
     LONGEST = 13,             /* bits of a code: four, and what was left before, fit into 64 bits */
     HEAD_SYMBOLS = 19,
@@ -168,7 +168,7 @@ static inline int symbol_of_run(unsigned length, int *n_extra, unsigned *extra)
     return 257 + (int)(4 * bits + (above >> bits));
 }
 
-/* How much of a run is told by one symbol: never so much that one or two bytes are left. */
+/* The length of a run that one symbol encodes: one or two bytes are never left over. */
 static inline unsigned part_of_run(unsigned left)
 {
     return left <= LONGEST_RUN ? left : left < LONGEST_RUN + 3 ? left - 3 : LONGEST_RUN;
@@ -190,7 +190,7 @@ static inline Py_ssize_t equal_before(const uint8_t *p, Py_ssize_t n)
 /* Bytes that equal the one before them, eight or more; all that have sixteen are found. */
 static void find_runs(State *s, const uint8_t *p, Py_ssize_t n)
 {
-    Py_ssize_t i = 1, behind = 1;
+    Py_ssize_t i = 1, next = 1;
     s->n_runs = 0;
     while (i + 8 <= n) {
         if (load64(p + i) != load64(p + i - 1)) {
@@ -198,7 +198,7 @@ static void find_runs(State *s, const uint8_t *p, Py_ssize_t n)
             continue;
         }
         Py_ssize_t start = i, stop = i + 8;
-        start -= equal_before(p + start, start - behind);
+        start -= equal_before(p + start, start - next);
         uint64_t differing = 0;
         while (stop + 8 <= n && !(differing = load64(p + stop) ^ load64(p + stop - 1)))
             stop += 8;
@@ -208,8 +208,8 @@ static void find_runs(State *s, const uint8_t *p, Py_ssize_t n)
             while (stop < n && p[stop] == p[stop - 1])
                 stop++;
         s->runs[s->n_runs++] = (Run){(uint16_t)start, (uint16_t)(stop - start)};
-        behind = stop + 1;
-        i = behind;
+        next = stop + 1;
+        i = next;
     }
 }
 
@@ -409,7 +409,7 @@ static int write_block(State *s, Writer *w, const uint8_t *p, Py_ssize_t n, int 
     }
     int64_t coded = n_bits / 8 + 1;
     int is_stored = coded >= n + 5;
-    if (w->end - w->out < (is_stored ? n + 5 : coded) + 16) /* what flush_bits writes behind, too */
+    if (w->end - w->out < (is_stored ? n + 5 : coded) + 16) /* and what flush_bits writes after it */
         return -1;
     if (is_stored)
         store_block(w, p, n, is_last);

@@ -100,7 +100,7 @@ static int open_items(Keys *k, PyObject *source, Py_ssize_t size)
     if (open_bytes(source, &k->data, "source") < 0)
         return -1;
     if (size < 1 || k->data.n_bytes % size) {
-        refuse("source has %zd bytes, no whole number of items of %zd", k->data.n_bytes, size);
+        refuse("source has %zd bytes, not a multiple of %zd", k->data.n_bytes, size);
         return -1;
     }
     k->size = size;
@@ -169,7 +169,7 @@ static int read_seed(PyObject *object, unsigned long long *seed)
     if (*seed != (unsigned long long)-1 || !PyErr_Occurred())
         return 0;
     PyErr_Clear();
-    refuse("seed must be a whole number from 0 to 2**64 - 1");
+    refuse("seed must be an integer from 0 to 2**64 - 1");
     return -1;
 }
 

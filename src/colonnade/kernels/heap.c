@@ -2,7 +2,7 @@
  *
  * A collection (III.E): "GCOL", version 1, 3 reserved, size of the whole (8 bytes); then objects: index (2), reference
  * count (2), 4 reserved, size (8), data padded to 8. Index 0 is the free space at the end. A reference in a chunk: length
- * in items (4), address of the collection (8), index of the object (4). Length 0 is empty, whatever else it says; any other
+ * in items (4), address of the collection (8), index of the object (4). Length 0 is empty in any case; any other
  * must be that of the object.
  */
 #include "native.h"
@@ -18,7 +18,7 @@ typedef struct {
     uint64_t object_at, object_size;
 } Walk;
 
-/* 0, or -1 when there is no sound collection at these bytes. */
+/* 0, or -1 if these bytes are not a valid collection. */
 static int begin(Walk *walk, const uint8_t *bytes, uint64_t n_bytes)
 {
     if (n_bytes < HEADER || memcmp(bytes, "GCOL", 4) != 0 || bytes[4] != 1)
@@ -89,7 +89,7 @@ static PyObject *heap_slots(PyObject *Py_UNUSED(module), PyObject *arguments)
     wrong = measure_all(&s[0], &s[1], (int64_t *)s[2].bytes);
     Py_END_ALLOW_THREADS
     if (wrong >= 0)
-        return finish(s, 3, refuse("collection %zd is no sound global heap collection", wrong));
+        return finish(s, 3, refuse("collection %zd is not a valid global heap collection", wrong));
     return finish(s, 3, Py_NewRef(Py_None));
 }
 
@@ -146,7 +146,7 @@ static PyObject *heap_objects(PyObject *Py_UNUSED(module), PyObject *arguments)
     wrong = list_all(&s[0], &s[1], &s[2], (int64_t *)s[3].bytes, (int64_t *)s[4].bytes, s[3].count);
     Py_END_ALLOW_THREADS
     if (wrong >= 0)
-        return finish(s, 5, refuse("collection %zd is no sound global heap collection, or its slots are wrong", wrong));
+        return finish(s, 5, refuse("collection %zd is not a valid global heap collection, or its slots are wrong", wrong));
     return finish(s, 5, Py_NewRef(Py_None));
 }
 

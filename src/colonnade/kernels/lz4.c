@@ -1,4 +1,4 @@
-/* Blocks of LZ4, unpacked to exactly the bytes they are said to have.
+/* Blocks of LZ4, unpacked to exactly the given number of bytes.
  *
  * A block is a row of sequences: a byte whose upper half is the number of bytes that follow as they are, and whose lower half
  * is the length of a copy less 4 (15: more follows, bytes added up to the first that is not 255); those bytes; the distance
@@ -8,7 +8,7 @@
 
 enum { LAST = 5 };
 
-/* Adds what follows a half of 15; the place behind it, or -1 where the block ends inside. */
+/* Adds what follows a half of 15; the position after it, or -1 where the block ends inside. */
 static Py_ssize_t add_more(const uint8_t *in, Py_ssize_t n, Py_ssize_t at, Py_ssize_t *length)
 {
     unsigned more;
@@ -83,7 +83,7 @@ static PyObject *unpack_lz4(PyObject *Py_UNUSED(module), PyObject *arguments)
     Py_BEGIN_ALLOW_THREADS
     wrong = unpack(s[0].bytes, s[0].n_bytes, s[1].bytes, s[1].n_bytes);
     Py_END_ALLOW_THREADS
-    return finish(s, 2, wrong ? refuse("source is no LZ4 of %zd bytes", s[1].n_bytes) : Py_NewRef(Py_None));
+    return finish(s, 2, wrong ? refuse("source is not LZ4 data of %zd bytes", s[1].n_bytes) : Py_NewRef(Py_None));
 }
 
 PyMethodDef lz4_functions[] = {

@@ -23,7 +23,7 @@ WIDE static Py_ssize_t count_true(const uint8_t *mask, Py_ssize_t n)
 
 Py_ssize_t count_mask(const uint8_t *mask, Py_ssize_t n) { return count_true(mask, n); }
 
-/* Rows where the truth changes, and one behind the last where it is true; -1 where `room` is too small. */
+/* Rows where the mask changes, and the row after the last if that one is true; -1 where `room` is too small. */
 static Py_ssize_t edges_of_mask(const uint8_t *mask, Py_ssize_t n, int64_t base, int64_t *out, Py_ssize_t room)
 {
     Py_ssize_t found = 0, i = 0;
@@ -102,7 +102,7 @@ static PyObject *ranges_rows(PyObject *Py_UNUSED(module), PyObject *arguments)
     fit = rows_of_ranges((int64_t *)s[0].bytes, (int64_t *)s[1].bytes, s[0].count, (int64_t *)s[2].bytes, s[2].count);
     Py_END_ALLOW_THREADS
     if (!fit)
-        return finish(s, 3, refuse("starts and stops are no ranges of %zd rows", s[2].count));
+        return finish(s, 3, refuse("starts and stops are not ranges of %zd rows", s[2].count));
     return finish(s, 3, Py_NewRef(Py_None));
 }
 

@@ -2,7 +2,7 @@
  *
  * They are packed without gaps, the highest bit of each number first. A chunk:
  *   0  bits of a number (4 bytes)     4  size of the minimum (1 byte)     5  minimum     21  packed numbers
- * Integers are stored less the minimum. Floats are stored as whole numbers of 10**-decimals above the minimum, which is
+ * Integers are stored less the minimum. Floats are stored as multiples of 10**-decimals above the minimum, which is
  * a float. Where a fill is defined, all bits 1 means it. As many bits as the type has mean that numbers are not packed.
  * HDF5 1.14.4 and later cannot read the last kind, so it is never written here.
  */
@@ -18,7 +18,7 @@ typedef struct {
     unsigned bits;  /* of a number: 1 to 64 */
 } Packed;
 
-/* A number that begins behind `skip` bits of a byte, of which it and those behind it are there. */
+/* A number that begins after `skip` bits of a byte; the byte and those after it are in memory. */
 static inline uint64_t unpack_bits(const uint8_t *byte, unsigned skip, unsigned bits)
 {
     uint64_t value = 0;
@@ -207,7 +207,7 @@ static void decode_all(const Scaled *s, Py_ssize_t n, uint8_t *out)
         swap_items(out, n, s->size);
 }
 
-/* What the header of a chunk of so many bytes says; 0 where that makes no sense, or number n - 1 is not in them. */
+/* Parses the header of a chunk of n_bytes; 0 if it is inconsistent, or number n - 1 is not in the chunk. */
 static int read_head(Scaled *s, const uint8_t *head, Py_ssize_t n_bytes, Py_ssize_t n)
 {
     s->packed = (Packed){head + HEADER, n_bytes - HEADER, load32(head)};
@@ -255,7 +255,7 @@ static int read_scaled(Scaled *s, const Span *chunk, const Span *out, PyObject *
     if (read_type(s, out, fill, decimals) < 0)
         return -1;
     if (!read_head(s, chunk->bytes, chunk->n_bytes, n)) {
-        refuse("chunk has %zd bytes, too few for %zd numbers of %u bits, or they are no numbers of the type", chunk->n_bytes,
+        refuse("chunk has %zd bytes, too few for %zd numbers of %u bits, or they are not numbers of the type", chunk->n_bytes,
                n, s->packed.bits);
         return -1;
     }

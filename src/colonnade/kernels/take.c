@@ -56,7 +56,7 @@ static PyObject *take(PyObject *Py_UNUSED(module), PyObject *arguments)
     if (size < 1)
         return finish(s, 3, refuse("item_size is %zd, expected at least 1", size));
     if (s[0].n_bytes % size)
-        return finish(s, 3, refuse("source has %zd bytes, no whole number of items of %zd", s[0].n_bytes, size));
+        return finish(s, 3, refuse("source has %zd bytes, not a multiple of %zd", s[0].n_bytes, size));
     if (product(s[1].count, size) != s[2].n_bytes)
         return finish(s, 3, refuse("out has %zd bytes, expected %zd items of %zd", s[2].n_bytes, s[1].count, size));
     Py_ssize_t n = s[0].n_bytes / size;

@@ -18,7 +18,7 @@ from colonnade.h5.row_sink import can_column_grow
 from colonnade.layouts import Layout
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.write import check_order_fits
-from colonnade.layouts.anndata_view import Beside, Others, TableRows, frame_around, may_miss, shown_columns
+from colonnade.layouts.anndata_view import FrameView, Others, TableRows, frame_around, may_miss, shown_columns
 from colonnade.model import Breach, ColumnInfo, TableInfo
 from colonnade.nodes import Dataset, Group
 
@@ -45,18 +45,18 @@ def face_differences(group: Group, layout: Layout, info: TableInfo) -> Iterator[
     frame = frame_around(group, info.path) if layout.name == "hep001" else None
     if frame is not None:
         path = info.path.rpartition("/")[0] or "/"
-        yield from _Differences(Beside(frame, group, layout, info), path).found()
+        yield from _Differences(FrameView(frame, group, layout, info), path).found()
 
 
 @dataclass
 class _Differences:
     """Compares a table with its frame, column by column; rows are read a few MiB at a time."""
 
-    beside: Beside
+    view: FrameView
     path: str
 
     def found(self) -> Iterator[FaceDifference]:
-        info, frame = self.beside.info, self.beside.frame
+        info, frame = self.view.info, self.view.frame
         if not info.columns or info.index_name not in {label.name for label in info.labels}:
             message = "the table inside this frame has no columns or no row labels, which a frame needs"
             advice = "Give the table a column and row labels."
@@ -83,25 +83,25 @@ class _Differences:
 
     @property
     def _rows(self) -> TableRows:
-        return TableRows(self.beside.group, self.beside.layout)
+        return TableRows(self.view.group, self.view.layout)
 
     def _write_order(self, order: Sequence[str]) -> bool:
-        check_order_fits(self.beside.frame, order)
-        attributes.write_variable_texts(self.beside.frame, names.COLUMN_ORDER, order)
+        check_order_fits(self.view.frame, order)
+        attributes.write_variable_texts(self.view.frame, names.COLUMN_ORDER, order)
         return True
 
     def _of_column(self, column: ColumnInfo) -> Iterator[FaceDifference]:
         """The first difference in a column."""
-        where, frame = join_path(self.path, column.name), self.beside.frame
+        where, frame = join_path(self.path, column.name), self.view.frame
         kind = hard_kind(frame, column.name)
         inner = open_group(frame, column.name) if kind == "group" else None
         if any(address(one) != address(self._rows.dataset(column)) for one in self._links(column, kind, inner)):
             message = "the frame does not show the rows of the table inside it here"
             yield FaceDifference(Breach("error", where, message, "another dataset", "a link to the table's", OWN_DATA))
             return
-        said = self._wrong_in(column, inner) if inner is not None else self._wrong_plainly(column, kind)
-        if said is not None:
-            message, found, unfit = said
+        difference = self._wrong_in(column, inner) if inner is not None else self._wrong_plainly(column, kind)
+        if difference is not None:
+            message, found, unfit = difference
             fixes = ("A16", "A7", "A10") if unfit else ("A16",)
             repair = partial(self._show, column)
             yield FaceDifference(Breach("error", where, message, found, "as in the table"), repair, fixes)
@@ -109,7 +109,7 @@ class _Differences:
     def _links(self, column: ColumnInfo, kind: str | None, inner: Any) -> list[Any]:
         """The datasets of the frame that must be the same objects as those of the table."""
         if kind == "dataset":
-            return [open_dataset(self.beside.frame, column.name)]
+            return [open_dataset(self.view.frame, column.name)]
         copied = ("values",) if column.type.kind == "boolean" else ()
         held = [name for name in ("codes", "values") if name not in copied]
         return [open_dataset(inner, name) for name in held if inner is not None and exists(inner, name)]
@@ -156,15 +156,15 @@ class _Differences:
         return None
 
     def _wrong_flags(
-        self, column: ColumnInfo, inner: Any, name: str, told: Callable[[pa.Array], pa.Array]
+        self, column: ColumnInfo, inner: Any, name: str, computed: Callable[[pa.Array], pa.Array]
     ) -> tuple[str, str, bool] | None:
-        """How booleans of the frame differ from those computed from the table by `told`."""
+        """How booleans of the frame differ from those computed from the table by `computed`."""
         dataset = open_dataset(inner, name) if hard_kind(inner, name) == "dataset" else None
         reader = _plain_reader(name, dataset) if dataset is not None else None
         if reader is None or not self._fits(column, reader.column):
             return f"{name} of the frame has another length, or does not hold booleans", "another length", True
         for start, piece in self._rows.pieces(column):
-            wanted = told(piece).to_numpy(zero_copy_only=False)
+            wanted = computed(piece).to_numpy(zero_copy_only=False)
             held = reader.read(start, len(piece)).to_numpy(zero_copy_only=False)
             other = np.flatnonzero(held != wanted)
             if len(other):
@@ -179,7 +179,7 @@ class _Differences:
     def _show(self, column: ColumnInfo) -> bool:
         """Make the frame show a column as the table has it; the frame's own masks and copies are rewritten from the
         table."""
-        inner: Any = open_group(self.beside.frame, column.name) if exists(self.beside.frame, column.name) else None
+        inner: Any = open_group(self.view.frame, column.name) if exists(self.view.frame, column.name) else None
         own = ("mask", "values") if column.type.kind == "boolean" else ("mask",)
         for name in own if inner is not None else ():
             dataset: Any = open_dataset(inner, name) if exists(inner, name) else None
@@ -187,7 +187,7 @@ class _Differences:
             usable = flags is not None and (self._fits(column, flags.column) or _is_growing(flags.column, dataset))
             if exists(inner, name) and not usable:
                 unlink(inner, name)
-        self.beside.show(column, self._rows, Others())
+        self.view.show(column, self._rows, Others())
         return True
 
 

@@ -109,7 +109,7 @@ def make_face(group: Group, path: str, layout: Layout, wish: AnnDataOption) -> s
         return path
     table = f"{path.rstrip('/')}/{names.OTHER_FACE}"
     inner = _move_inside(group, layout)
-    Beside(group, inner, layout, layout.describe(inner, table)).follow(Others())
+    FrameView(group, inner, layout, layout.describe(inner, table)).follow(Others())
     return table
 
 
@@ -232,13 +232,13 @@ def _face_old(group: Group, info: TableInfo, rows: TableRows, others: Others) ->
     _face_plain(group, info, "0.1.0")
 
 
-def _copy_categories(home: Any, name: str, column: ColumnInfo, rows: TableRows, anew: bool) -> Any:
-    """Copy the categories of a column. An existing copy is extended, unless `anew`: the categories may have changed."""
+def _copy_categories(home: Any, name: str, column: ColumnInfo, rows: TableRows, replace_all: bool) -> Any:
+    """Copy the categories of a column. An existing copy is extended, or replaced as a whole where `replace_all`."""
     values = rows.categories(column)
     copied = _rows_in(home, name)
     if copied is not None:
         n_before = int(copied.shape[0])
-        if not anew and (len(values) == n_before or add_categories(copied, values, n_before, column.name)):
+        if not replace_all and (len(values) == n_before or add_categories(copied, values, n_before, column.name)):
             return copied
     if exists(home, name):
         unlink(home, name)
@@ -283,7 +283,7 @@ def _move_inside(group: Group, layout: Layout) -> Any:
 
 
 @dataclass
-class Beside:
+class FrameView:
     """A frame with links to the columns of the table inside it."""
 
     frame: Any
@@ -338,12 +338,12 @@ class Beside:
         write_encoding(made, encoding)
         return made
 
-    def _show_categorical(self, column: ColumnInfo, dataset: Dataset, rows: TableRows, anew: bool) -> None:
+    def _show_categorical(self, column: ColumnInfo, dataset: Dataset, rows: TableRows, replace_all: bool) -> None:
         assert column.categories is not None  # checked by the caller
         group = self._member(column.name, names.CATEGORICAL)
         self._link(group, "codes", dataset)
         attributes.write_flag(group, names.ORDERED, column.categories.ordered)
-        _copy_categories(group, "categories", column, rows, anew)
+        _copy_categories(group, "categories", column, rows, replace_all)
 
     def _show_masked(self, column: ColumnInfo, dataset: Dataset, rows: TableRows, others: Selection) -> bool:
         """Show values and a mask; returns False and does nothing where no row is missing."""
@@ -423,7 +423,7 @@ def follow_face(recipe: Recipe, group: Group, layout: Layout, before: TableInfo,
         names.check_name(column.name)
     rows, others = TableRows(group, layout), Others(before.n_rows, touched)
     if recipe == "R2":
-        Beside(frame_around(group, before.path), group, layout, info).follow(others)
+        FrameView(frame_around(group, before.path), group, layout, info).follow(others)
     elif recipe == "R1":
         _face_old(group, info, rows, others)
     else:

@@ -221,10 +221,10 @@ def _put_batch(
         else:
             editor.put(address, packed.data)
             records[grid] = packed.record(grid, address)
-    behind = editor.append_parts([part for _, packed in grown for part in packed.sections]) if grown else 0
+    address = editor.append_parts([part for _, packed in grown for part in packed.sections]) if grown else 0
     for grid, packed in grown:
-        records[grid] = packed.record(grid, behind)
-        behind += packed.size
+        records[grid] = packed.record(grid, address)
+        address += packed.size
 
 
 def _room_for(spare: Spare, old: ChunkRecord | None, size: int) -> int | None:

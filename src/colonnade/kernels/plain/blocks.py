@@ -10,7 +10,7 @@ from colonnade.kernels.plain.arguments import Readable, check_count, open_kind
 def grow_blocks(places: Readable, width: int, first: Readable, last: Readable, /) -> int:
     """How many blocks hold exactly these elements, and the places of their first and last ones, in that order.
 
-    Places count row by row in a matrix of `width` columns, and increase. Elements beside each other make runs, equal
+    Positions count row by row in a matrix of `width` columns, and increase. Adjacent elements make runs, equal
     runs below each other make blocks.
     """
     given = open_kind(places, "places", "i8")

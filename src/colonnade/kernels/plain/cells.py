@@ -36,7 +36,7 @@ def rows_to_points(
     _check_item(item)
     _check_columns(column, width, 2**63 - 1)
     if len(out) % (2 * item):
-        raise ValueError(f"points has {len(out)} bytes, which are no whole points")
+        raise ValueError(f"points has {len(out)} bytes, which is not a multiple of a point's size")
     _check_ranges(first, last, len(columns))
     rows, at = _expand(first, last)
     cells = columns[at].astype(np.int64)
@@ -76,7 +76,7 @@ def points_to_rows(points: Readable, item: int, width: int, column: int, ends: R
 def cut_rows(minor: Readable, ends: Readable, width: int, n_chunks: int, cuts: Readable, /) -> None:
     """Where the cells of each chunk begin in each row, and where the last end: `n_chunks` + 1 places a row.
 
-    Row r has the cells from `ends[r]` to below `ends[r + 1]`. Chunks have `width` columns, but what lies behind the
+    Row r has the cells from `ends[r]` to below `ends[r + 1]`. Chunks have `width` columns, but what lies after the
     last but one is all the last one's. Where columns do not increase, the cuts mean nothing.
     """
     columns, limits = _open_minor(minor), open_kind(ends, "ends", "i8")

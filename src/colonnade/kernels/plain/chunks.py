@@ -23,9 +23,9 @@ _FARTHEST = 2**63 - 1
 def read_pieces(
     file: int, addresses: Readable, sizes: Readable, out: Readable, look: Readable | None, /
 ) -> bool | None:
-    """Bytes of an open file from several addresses (int64), one piece behind the other.
+    """Bytes of an open file from several addresses (int64), one piece after the other.
 
-    Says whether an item is made of the bytes `look`, where these are given; items begin at the first byte.
+    Returns whether an item equals the bytes `look`, if given; items begin at the first byte.
     """
     places, lengths = open_kind(addresses, "addresses", "i8"), open_kind(sizes, "sizes", "i8")
     check_count(lengths, "sizes", len(places))

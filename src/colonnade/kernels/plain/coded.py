@@ -72,7 +72,7 @@ def code_strings(
 ) -> int:
     """The code (int32) of each string among those known; new ones are numbered on, and their rows put into `fresh`.
 
-    Says how many are new. Missing rows have the code -1. `slots` (uint64, a power of two of them, twice as many as
+    Returns how many are new. Missing rows have the code -1. `slots` (uint64, a power of two of them, twice as many as
     there will be strings) is the kernel's memory of what is known: zeros for nothing, else as the call before left it.
     """
     places, ends = open_kind(known, "known", "i4"), open_kind(offsets, "offsets", "i4")

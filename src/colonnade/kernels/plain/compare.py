@@ -63,7 +63,7 @@ def ranges_rows(starts: Readable, stops: Readable, out: Readable, /) -> None:
     made = open_kind(out, "out", "i8", writable=True)
     check_count(ends, "stops", len(begins))
     if (begins < 0).any() or (ends < begins).any() or sum((ends - begins).tolist()) != len(made):
-        raise ValueError(f"starts and stops are no ranges of {len(made)} rows")
+        raise ValueError(f"starts and stops are not ranges of {len(made)} rows")
     lengths = ends - begins
     made[...] = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(len(made))
 
@@ -83,7 +83,7 @@ def _exact(bound: object, given: KernelArray, name: str) -> object:
     """The bound as NumPy compares it exactly: it would round a Python float to the array's width."""
     if given.dtype.kind != "f":
         if not isinstance(bound, int):
-            raise ValueError(f"{name} must be a whole number or None for integers")
+            raise ValueError(f"{name} must be an integer or None for integers")
         return int(bound)
     if not isinstance(bound, float):
         raise ValueError(f"{name} must be a float or None for floats")

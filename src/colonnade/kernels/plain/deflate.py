@@ -22,5 +22,5 @@ def deflate(source: Readable, out: Readable, /) -> int:
 
 
 def deflate_even(source: Readable, out: Readable, /) -> int:
-    """The same for bytes that are of one kind throughout: one set of codes does for many of them."""
+    """As `deflate`, for bytes that are alike throughout: one set of codes is used for many of them."""
     return deflate(source, out)

@@ -27,7 +27,7 @@ def _open_pair(source: Readable, out: Readable, item_size: int) -> tuple[KernelB
 
 
 def shuffle(source: Readable, out: Readable, item_size: int, /) -> None:
-    """Byte 0 of every item, then byte 1, and so on; bytes that fill no item are copied behind (HDF5 filter 2)."""
+    """Byte 0 of every item, then byte 1, and so on; bytes that fill no item are copied after them (HDF5 filter 2)."""
     given, made = _open_pair(source, out, item_size)
     whole = len(given) // item_size * item_size
     made[:whole].reshape(item_size, -1)[...] = given[:whole].reshape(-1, item_size).T
@@ -91,7 +91,7 @@ def lookup3(source: Readable, /) -> int:
 
 
 def lookup3_each(source: Readable, starts: Readable, stops: Readable, sums: Readable, /) -> None:
-    """The same of pieces of `source`, from byte to byte."""
+    """The lookup3 hash of each piece of `source`, given by its first byte and its end."""
     given = open_bytes(source, "source")
     first, last = open_kind(starts, "starts", "i8"), open_kind(stops, "stops", "i8")
     out = open_kind(sums, "sums", "u4", writable=True)

@@ -55,7 +55,7 @@ def bloom_add_items(source: Readable, item_size: int, present: Readable | None, 
 
 
 def bloom_add_strings(offsets: Readable, data: Readable, present: Readable | None, k: int, filter: Readable, /) -> None:  # noqa: A002
-    """The same for strings between Arrow's offsets."""
+    """Hashes of the strings between Arrow's offsets."""
     ends, given = open_offsets(offsets), open_bytes(data, "data")
     kept = _open_present(present, len(ends) - 1)
     bits = _open_filter(filter, k)
@@ -67,13 +67,13 @@ def bloom_add_strings(offsets: Readable, data: Readable, present: Readable | Non
 def _open_items(source: Readable, item_size: int) -> KernelBytes:
     given = open_bytes(source, "source")
     if item_size < 1 or len(given) % item_size:
-        raise ValueError(f"source has {len(given)} bytes, no whole number of items of {item_size}")
+        raise ValueError(f"source has {len(given)} bytes, not a multiple of {item_size}")
     return given.reshape(-1, item_size)
 
 
 def _open_halves(seed: int, low: Readable, high: Readable, count: int) -> tuple[KernelArray, KernelArray]:
     if not isinstance(seed, int) or not 0 <= seed < 2**64:
-        raise ValueError("seed must be a whole number from 0 to 2**64 - 1")
+        raise ValueError("seed must be an integer from 0 to 2**64 - 1")
     lows, highs = open_kind(low, "low", "u8", writable=True), open_kind(high, "high", "u8", writable=True)
     check_count(lows, "low", count)
     check_count(highs, "high", count)

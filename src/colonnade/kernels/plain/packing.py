@@ -22,8 +22,8 @@ CHUNK_HEADER = 21
 def decode_scaleoffset(chunk: Readable, out: Readable, fill: Readable | None, decimals: int, /) -> None:
     """Undo scale-offset: integers or (D-scale) floats of `out`'s type and byte order.
 
-    `fill` is its bytes in little-endian order where the filter was told one; `decimals` matters for floats alone. (A
-    filter that was told as many bits as the type has stores elements as they are, without a head: not for this.)
+    `fill` is its bytes in little-endian order if the filter has one; `decimals` matters for floats alone. (A
+    filter with as many bits as the type has stores elements unchanged, without a header: not for this.)
     """
     made = open_values(out, "out", writable=True, any_order=True)
     made[...] = _decode(open_bytes(chunk, "chunk"), len(made), made.dtype, fill, decimals)
@@ -35,7 +35,7 @@ def _decode(chunk: KernelBytes, n: int, dtype: np.dtype, fill: Readable | None, 
         raise ValueError(f"chunk has {len(chunk)} bytes, fewer than its header")
     bits = int.from_bytes(chunk[:4].tobytes(), "little")
     if bits > 8 * native.itemsize:
-        raise ValueError(f"chunk says numbers have {bits} bits, the type has {8 * native.itemsize}")
+        raise ValueError(f"chunk has numbers of {bits} bits, the type has {8 * native.itemsize}")
     data = chunk[CHUNK_HEADER:]
     _check_bits(data, n, bits)
     mark = None if fill is None else open_bytes(fill, "fill")
@@ -91,7 +91,7 @@ def encode_scaleoffset(values: Readable, out: Readable, fill: Readable | None, /
     """Integers packed by scale-offset into `out`, which is 22 bytes longer than them; how many bytes were used.
 
     0 when they need all bits of their type: HDF5 1.14.4 and later could not read them, so a chunk is then
-    stored without the filter. `fill`, its bytes in little-endian order, is what the filter was told.
+    stored without the filter. `fill`, its bytes in little-endian order, is the fill in the filter's options.
     """
     given, made = open_values(values, "values"), open_bytes(out, "out", writable=True)
     mark = None if fill is None else open_bytes(fill, "fill")

@@ -25,7 +25,7 @@ def take(source: Readable, item_size: int, rows: Readable, out: Readable, /) -> 
     given, places, made = open_bytes(source, "source"), open_kind(rows, "rows", "i8"), open_bytes(out, "out", True)
     check_item_size(item_size)
     if len(given) % item_size:
-        raise ValueError(f"source has {len(given)} bytes, no whole number of items of {item_size}")
+        raise ValueError(f"source has {len(given)} bytes, not a multiple of {item_size}")
     if len(made) != len(places) * item_size:
         raise ValueError(f"out has {len(made)} bytes, expected {len(places)} items of {item_size}")
     n = len(given) // item_size

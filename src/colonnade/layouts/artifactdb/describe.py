@@ -271,8 +271,8 @@ class _Description(FrameDescription):
         problem = None if info.type.kind in ("string", "text") else f"row names are {info.type}, not strings"
         if problem is not None:
             self.note("error", problem, names.ROW_NAMES)
-        said = attributes.read_text(dataset_at(self.group, names.ROW_NAMES), names.LABEL_NAME) or names.ROW_NAMES
-        name = _free_name(said, taken)[0] if said in taken else said
+        given = attributes.read_text(dataset_at(self.group, names.ROW_NAMES), names.LABEL_NAME) or names.ROW_NAMES
+        name = _free_name(given, taken)[0] if given in taken else given
         return replace(dataset_column(name, info, n_rows), is_label=True, link=names.ROW_NAMES, problem=problem)
 
     def _length(self, columns: list[ColumnInfo]) -> int:
@@ -317,29 +317,29 @@ def _dataset_parts(rows: Any, generation: Generation, claim: ColumnClaim) -> _Pa
     if rows is None:
         raise Unfit("the dataset cannot be opened")
     if generation.is_self_described:
-        said = attributes.read_text(rows, names.TYPE)
+        declared = attributes.read_text(rows, names.TYPE)
         text_format = attributes.read_text(rows, names.FORMAT)
         ordered, levels = False, None
     else:
-        said, text_format = claim.kind, claim.text_format
+        declared, text_format = claim.kind, claim.text_format
         ordered, levels = claim.is_ordered, claim.levels
-    if said is None:
+    if declared is None:
         raise Unfit("its type is not declared")
-    if said not in (*_STORED, names.FACTOR):
-        raise Unfit(f"its type is {said!r}")
-    return _Parts(rows, None, said, text_format, ordered, levels)
+    if declared not in (*_STORED, names.FACTOR):
+        raise Unfit(f"its type is {declared!r}")
+    return _Parts(rows, None, declared, text_format, ordered, levels)
 
 
 def _group_parts(group: Group | None) -> _Parts:
     if group is None:
         raise Unfit("the group cannot be opened")
-    said = attributes.read_text(group, names.TYPE)
-    if said == names.FACTOR:
+    declared = attributes.read_text(group, names.TYPE)
+    if declared == names.FACTOR:
         ordered = bool(attributes.read_flag(group, names.ORDERED))
-        return _Parts(member_of(group, names.CODES), member_of(group, names.LEVELS), said, None, ordered)
-    if said == names.VLS:
-        return _Parts(member_of(group, names.POINTERS), member_of(group, names.HEAP), said)
-    raise Unfit(f"a group of type {said!r}")
+        return _Parts(member_of(group, names.CODES), member_of(group, names.LEVELS), declared, None, ordered)
+    if declared == names.VLS:
+        return _Parts(member_of(group, names.POINTERS), member_of(group, names.HEAP), declared)
+    raise Unfit(f"a group of type {declared!r}")
 
 
 def _pointer_problem(stored: StoredType, heap: Any) -> str | None:

@@ -380,8 +380,8 @@ def _of_frame(place: Path, metadata: Metadata) -> pa.Array:
 
 def _data_place(metadata: Metadata, place: Path, path: str, group: Group) -> Path:
     """The file that a resource's metadata describe: next to them, or at their `path` relative to the project."""
-    beside = place.parent / Path(path).name
-    if beside.is_file():
+    neighbour = place.parent / Path(path).name
+    if neighbour.is_file():
         return allowed_place(place.parent, Path(path).name, metadata.place.parent, group)
     return allowed_place(metadata.project, path, metadata.place.parent, group)
 

@@ -273,13 +273,15 @@ def claimed(group: Group, path: str, deep: bool, asked: Generation | None) -> Ra
     """
     if path != "/" and not _has_hints(group):
         return None  # without reading sidecar files: there may be very many groups
-    said = _said_path(group, asked)
-    if path == said:
+    declared_path = _declared_path(group, asked)
+    if path == declared_path:
         return _inspect(group, path, deep, asked, RawNode(group, path, "group"))
-    if path == "/" and said is not None:
-        there = open_group(group, said)
+    if path == "/" and declared_path is not None:
+        there = open_group(group, declared_path)
         if there is None or not _has_hints(there):
-            return _inspect(group, said, deep, asked, None if there is None else RawNode(there, said, "group"))
+            return _inspect(
+                group, declared_path, deep, asked, None if there is None else RawNode(there, declared_path, "group")
+            )
     one = RawNode(group, path, "group")
     has_members = any(hard_kind(group, name) is not None for name in (names.COLUMN_NAMES, names.DATA))
     if has_members and one.attribute(names.ROW_COUNT) is not None:
@@ -294,7 +296,7 @@ def _has_hints(group: Group) -> bool:
     return any(attributes.storage_of(group, name) is not None for name in names.GROUP_ATTRIBUTES)
 
 
-def _said_path(group: Group, asked: Generation | None) -> str | None:
+def _declared_path(group: Group, asked: Generation | None) -> str | None:
     """The path of this file's frame according to its directory or its metadata."""
     metadata = metadata_of_file(group)
     made = asked if asked is not None else generation_of(group, metadata)

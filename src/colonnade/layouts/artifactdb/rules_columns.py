@@ -87,9 +87,9 @@ def columns_say_their_type(frame: RawFrame) -> Iterator[Breach]:
         if frame.is_self_described:
             yield from _said_type(column)
         elif column.type not in (*DATASET_TYPES, names.FACTOR):
-            said = column.claim.type if column.claim is not None else None
+            declared = column.claim.type if column.claim is not None else None
             message = "the metadata do not declare the type of this column"
-            yield Breach("error", column.path, message, repr(said), ", ".join((*DATASET_TYPES, names.FACTOR)))
+            yield Breach("error", column.path, message, repr(declared), ", ".join((*DATASET_TYPES, names.FACTOR)))
 
 
 def _said_type(column: RawColumn) -> Iterator[Breach]:
@@ -196,9 +196,9 @@ def texts_have_their_format(frame: RawFrame) -> Iterator[Breach]:
         if column.type != names.STRING or column.node is None or column.node.kind != "dataset":
             continue
         held = column.node.attribute(names.FORMAT) if frame.is_self_described else None
-        said = column.node.text(names.FORMAT)
-        if held is not None and said not in names.FORMATS:
-            found = stored_as(held) if said is None else repr(said)
+        declared = column.node.text(names.FORMAT)
+        if held is not None and declared not in names.FORMATS:
+            found = stored_as(held) if declared is None else repr(declared)
             yield Breach("error", column.path, "format is unknown", found, ", ".join(names.FORMATS))
         elif frame.is_self_described and column.claim is not None:
             claimed = column.claim.text_format or "none"

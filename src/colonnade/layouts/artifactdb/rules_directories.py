@@ -27,16 +27,16 @@ def object_is_said(frame: RawFrame) -> Iterator[Breach]:
         message = "OBJECT, which declares the type of the directory, is missing or not a JSON object"
         yield Breach("error", OBJECT, message, found or "no such file", "a JSON object")
     elif found.type != names.OBJECT_TYPE:
-        said = repr(found.document.get("type"))
-        yield Breach("error", f"{OBJECT}#/type", "the directory is not a data frame", said, repr(names.OBJECT_TYPE))
+        declared = repr(found.document.get("type"))
+        yield Breach("error", f"{OBJECT}#/type", "the directory is not a data frame", declared, repr(names.OBJECT_TYPE))
 
 
 def version_is_said(frame: RawFrame) -> Iterator[Breach]:
     """DO2: OBJECT has the version <major>.<minor>, where major is 1."""
     if not isinstance(frame.object_file, ObjectFile):
         return
-    said = frame.object_file.version
-    if said is None or not VERSION_PATTERN.fullmatch(said) or not said.startswith("1."):
+    declared = frame.object_file.version
+    if declared is None or not VERSION_PATTERN.fullmatch(declared) or not declared.startswith("1."):
         own = frame.object_file.document.get(names.OBJECT_TYPE)
         message = "the version of the data frame is missing or unknown"
         yield Breach("error", f"{OBJECT}#/data_frame/version", message, repr(own)[:60], "a string 1.<minor>")

@@ -87,13 +87,13 @@ def row_names_are_names(frame: RawFrame) -> Iterator[Breach]:
         return
     path = join_path(frame.path, names.ROW_NAMES)
     link = frame.kind_of(names.ROW_NAMES)
-    said = frame.metadata.row_names if frame.metadata is not None else link is not None
-    if said and link is None:
+    declared = frame.metadata.row_names if frame.metadata is not None else link is not None
+    if declared and link is None:
         message = "the metadata declare row names, but there are none"
         yield Breach("error", path, message, "no such dataset", FLAT_TEXTS)
     if link is None:
         return
-    if not said:
+    if not declared:
         message = "there are row names, which the metadata do not declare: readers ignore them"
         yield Breach("warning", path, message, "row_names is not true", "row_names: true")
     yield from _row_names(frame, path)

@@ -80,11 +80,11 @@ class TextFacts:
             bad = next((value for value in distinct if not _is_utf8(value)), None)
             self.broken = None if bad is None else (start + block.index(bad), bad)
         if form in STAMPS and distinct:
-            problems, says = STAMPS[form]
+            problems, expected = STAMPS[form]
             misshapen, unreal = problems(pa.array(distinct, pa.binary()))
             if misshapen.any() and self.misshapen is None:
                 value = distinct[int(misshapen.argmax())]
-                self.misshapen = (start + block.index(value), value, says)
+                self.misshapen = (start + block.index(value), value, expected)
             if unreal.any() and self.unreal is None:
                 value = distinct[int(unreal.argmax())]
                 self.unreal = (start + block.index(value), value)

@@ -343,7 +343,7 @@ class _Description:
         return any(lost.address in attributes.read_addresses(dataset, attribute) for dataset in held)
 
     def _category_targets(self, members: list[_Member]) -> dict[str, Any]:
-        """For each column with `_categories`, the dataset that it refers to, or None if there is no such dataset."""
+        """For each column with `_categories`, the dataset that it refers to, or None if it does not exist."""
         targets = {}
         for member in members:
             if names.CATEGORIES not in member.attributes:

@@ -56,8 +56,8 @@ def _rewritten_text(
         return
     if charset == "ascii" and not text.isascii():
         return
-    said = f"{name} is rewritten as a string of fixed length, {charset}"
-    yield Repair(path, said, _fixes(rule, breaches), partial(_write_text, node, name, text, charset))
+    summary = f"{name} is rewritten as a string of fixed length, {charset}"
+    yield Repair(path, summary, _fixes(rule, breaches), partial(_write_text, node, name, text, charset))
 
 
 def _write_text(node: Node, name: str, text: str, charset: Charset) -> bool:
@@ -136,12 +136,12 @@ def _index_name(table: RawHep001Table) -> Iterator[Repair]:
     was = shown_name(text_of(table.attributes.get(names.INDEX)) or "")
     if table.labels:
         first = table.labels[0].name
-        said = f"_index, which was {was!r}, is set to the first label, {shown_name(first)!r}"
+        summary = f"_index, which was {was!r}, is set to the first label, {shown_name(first)!r}"
         do = partial(_write_text, table.group, names.INDEX, first, "utf-8")
     else:
-        said = f"_index, which was {was!r}, is removed"
+        summary = f"_index, which was {was!r}, is removed"
         do = partial(_delete, table.group, names.INDEX)
-    yield Repair(table.path, said, _fixes("T5", breaches), do)
+    yield Repair(table.path, summary, _fixes("T5", breaches), do)
 
 
 def _delete(node: Node, name: str) -> bool:
@@ -158,12 +158,12 @@ def _categories(table: RawHep001Table) -> Iterator[Repair]:
         breaches = list(reference_breaches(one.path, names.CATEGORIES, held, scalar=True))
         if breaches and held is not None and held.is_references and len(held.values) == 1:
             do = partial(_write_reference, one.dataset, names.CATEGORIES, held.values[0])
-            said = "_categories is rewritten as one reference"
+            summary = "_categories is rewritten as one reference"
             if one.targets(names.CATEGORIES) != [None]:
-                yield Repair(one.path, said, _fixes("C7", breaches), do)
-    told = {breach.path for breach in categories_say_what_they_are(table)}
+                yield Repair(one.path, summary, _fixes("C7", breaches), do)
+    reported = {breach.path for breach in categories_say_what_they_are(table)}
     for one in table.categories:
-        if one.path in told:
+        if one.path in reported:
             yield from _marks_of_categories(one)
 
 
@@ -176,8 +176,8 @@ def _marks_of_categories(one: RawDataset) -> Iterator[Repair]:
     held = one.attributes.get(names.ORDERED)
     flag = False if held is None else flag_of(held)
     if flag is not None and list(flag_breaches(one.path, names.ORDERED, held)):
-        said = f"ordered is written as a boolean: {'TRUE' if flag else 'FALSE'}"
-        yield Repair(one.path, said, fixes, partial(_write_flag, one.dataset, flag))
+        summary = f"ordered is written as a boolean: {'TRUE' if flag else 'FALSE'}"
+        yield Repair(one.path, summary, fixes, partial(_write_flag, one.dataset, flag))
 
 
 def _write_flag(node: Node, flag: bool) -> bool:
@@ -249,10 +249,10 @@ def _rewritten_references(
     if stored_right and one.targets(name) == wanted:
         return
     shown = ", ".join(shown_name(nodes[place].name) for place in wanted[:8]) + (", ..." if len(wanted) > 8 else "")
-    said = f"{name} is rewritten: {shown or 'no references'}"
+    summary = f"{name} is rewritten: {shown or 'no references'}"
     fixes = tuple((rule, shown_name(one.path)) for rule in rules)
     do = partial(_write_references, one.dataset, name, [nodes[place].dataset for place in wanted])
-    yield Repair(one.path, said, fixes, do)
+    yield Repair(one.path, summary, fixes, do)
 
 
 def _write_references(node: Node, name: str, targets: Sequence[Any]) -> bool:
@@ -298,18 +298,18 @@ def _index_references(table: RawHep001Table, lost: Collection[int]) -> Iterator[
 
 def bad_indexes(table: RawHep001Table, wrong: Collection[str]) -> list[IndexPlan]:
     """The indexes of known kinds to remove. `wrong` are the names of those whose contents are wrong."""
-    told = _told(table)
+    reported = _reported(table)
     referring: dict[int | None, list[str]] = {}
     for one in table.members:
         for place in dict.fromkeys(one.targets(names.SEARCH_INDEXES)):
             referring.setdefault(place, []).append(one.name)
-    beside = [table.datasets[name] for name in sorted(table.misplaced)]
+    misplaced = [table.datasets[name] for name in sorted(table.misplaced)]
     found = []
-    for one in (*rules_indexes.index_datasets(table), *beside):
+    for one in (*rules_indexes.index_datasets(table), *misplaced):
         kind = rules_indexes.kind_of(one)
         column = rules_indexes.column_of(table, one)
         linked = column is not None and referring.get(one.address, []) == [column.name]
-        bad = told.get(one.path, ()) + ((("S8", shown_name(one.path)),) if one.name in wrong else ())
+        bad = reported.get(one.path, ()) + ((("S8", shown_name(one.path)),) if one.name in wrong else ())
         if kind is None or (linked and not bad):
             continue
         sides = [column.name] if column is not None else referring.get(one.address, [])
@@ -320,18 +320,18 @@ def bad_indexes(table: RawHep001Table, wrong: Collection[str]) -> list[IndexPlan
     return found
 
 
-def _told(table: RawHep001Table) -> dict[str, tuple[tuple[str, str], ...]]:
+def _reported(table: RawHep001Table) -> dict[str, tuple[tuple[str, str], ...]]:
     """The breaches of rule S1 and of the rules of all kinds by path of the index, without notes."""
     checks: list[tuple[str, Callable[[RawHep001Table], Iterator[Breach]]]] = [
         ("S1", rules_indexes.all_indexes_are_in_one_place),
         *((kind.rule, partial(rules_indexes.indexes_suit, kind)) for kind in KINDS.values()),
     ]
-    told: dict[str, tuple[tuple[str, str], ...]] = {}
+    reported: dict[str, tuple[tuple[str, str], ...]] = {}
     for rule, check in checks:
         for breach in check(table):
             if breach.severity != "note":
-                told[breach.path] = (*told.get(breach.path, ()), (rule, shown_name(breach.path)))
-    return told
+                reported[breach.path] = (*reported.get(breach.path, ()), (rule, shown_name(breach.path)))
+    return reported
 
 
 def _buildable(table: RawHep001Table, columns: Sequence[str]) -> str | None:
@@ -344,15 +344,18 @@ def _buildable(table: RawHep001Table, columns: Sequence[str]) -> str | None:
 def remove_indexes(table: RawHep001Table, gone: Sequence[IndexPlan]) -> None:
     """Remove indexes, their values, and every reference to them."""
     lost = {plan.address for plan in gone}
-    beside = [table.datasets[plan.name] for plan in gone if plan.name in table.misplaced]
+    misplaced = [table.datasets[plan.name] for plan in gone if plan.name in table.misplaced]
     values = {
-        place for one in (*table.indexes.values(), *beside) if one.address in lost for place in one.targets("_values")
+        place
+        for one in (*table.indexes.values(), *misplaced)
+        if one.address in lost
+        for place in one.targets("_values")
     }
     home = open_group(table.group, names.SEARCH_INDEXES) if exists(table.group, names.SEARCH_INDEXES) else None
     for one in table.indexes.values():
         if home is not None and (one.address in lost or one.address in values):
             unlink(home, one.name)
-    for one in beside:
+    for one in misplaced:
         unlink(table.group, one.name)
     for one in table.members:
         targets = dict.fromkeys(one.targets(names.SEARCH_INDEXES))

@@ -90,8 +90,8 @@ def _indexes_of_column(table: RawHep001Table, one: RawDataset, listed: dict[int,
     counts = Counter(one.targets(names.SEARCH_INDEXES))
     for place, count in counts.items():
         index = table.index_by_address.get(place)
-        beside = table.by_address.get(place)
-        if beside is not None and beside.name in table.misplaced:
+        misplaced = table.by_address.get(place)
+        if misplaced is not None and misplaced.name in table.misplaced:
             continue  # reported by S1
         if index is None or place is None:
             message = f"{names.SEARCH_INDEXES} does not refer to a search index of this table"

@@ -82,5 +82,5 @@ def _references(count: int) -> str:
 def first_label_is_named(table: RawHep001Table) -> Iterator[Breach]:
     """I4: if there are labels, `_index` names the first."""
     if table.labels and names.INDEX not in table.attributes:
-        message = "there are labels, but no _index that tells which one names the rows"
+        message = "there are labels, but no _index that names the one with the row names"
         yield Breach("note", table.path, message, "no such attribute", "the name of a label")

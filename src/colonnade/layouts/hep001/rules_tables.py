@@ -174,13 +174,13 @@ def claim(group: Group, path: str) -> tuple[str, Breach] | None:
     held = attributes.inspect(group, names.CLASS)
     if held is None or not held.is_text:
         return _claim_by_parts(group, path, "no such attribute" if held is None else stored_as(held))
-    said = [text.strip() for text in held.texts()]
-    if said == [names.CLASS_VALUE] and attributes.inspect(group, names.LATER_REVISION) is not None:
+    values = [text.strip() for text in held.texts()]
+    if values == [names.CLASS_VALUE] and attributes.inspect(group, names.LATER_REVISION) is not None:
         message = "a table of a later revision of HEP001, which is not read and not checked here"
         return "T2", Breach("note", path, message, f"the attribute {names.LATER_REVISION}", "HEP001 1.0", _NEWER)
-    if any(text.upper() == names.CLASS_VALUE for text in said):
+    if any(text.upper() == names.CLASS_VALUE for text in values):
         message = "CLASS is almost that of a table: readers ignore this group"
-        found = f"{stored_as(held)}: {', '.join(map(ascii, said[:4]))}"
+        found = f"{stored_as(held)}: {', '.join(map(ascii, values[:4]))}"
         return "T1", Breach("error", path, message, found, f"'{names.CLASS_VALUE}'", _WRITE_CLASS)
     return None
 
