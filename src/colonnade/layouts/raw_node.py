@@ -38,10 +38,16 @@ class RawNode:
 
     def text(self, name: str) -> str | None:
         """The value of a scalar string attribute; None if it does not exist or is something else."""
-        held = self.attribute(name)
-        if held is None or not held.is_text or held.shape != () or held.problem is not None or len(held.values) != 1:
+        attribute = self.attribute(name)
+        if (
+            attribute is None
+            or not attribute.is_text
+            or attribute.shape != ()
+            or attribute.problem is not None
+            or len(attribute.values) != 1
+        ):
             return None
-        return held.texts()[0]
+        return attribute.texts()[0]
 
     @cached_property
     def children(self) -> list[Child]:
@@ -76,12 +82,18 @@ class RawNode:
         return self.stored.shape[0] if self.stored is not None and self.stored.shape else 0
 
 
-def stored_as(held: Attribute | None) -> str:
+def stored_as(attribute: Attribute | None) -> str:
     """A description of how an attribute is stored."""
-    if held is None:
+    if attribute is None:
         return "no such attribute"
-    shape = "no elements" if held.shape is None else "a scalar" if held.shape == () else f"an array {held.shape}"
-    return f"{shape} of {held.type}"
+    shape = (
+        "no elements"
+        if attribute.shape is None
+        else "a scalar"
+        if attribute.shape == ()
+        else f"an array {attribute.shape}"
+    )
+    return f"{shape} of {attribute.type}"
 
 
 def is_link_name(name: str) -> bool:
@@ -98,7 +110,7 @@ def open_member(group: Group, name: str, kind: str | None = None) -> tuple[Any, 
     return node, "dataset" if kind == "dataset" else "group"
 
 
-def raw_member(one: RawNode, name: str) -> RawNode | None:
+def raw_member(node: RawNode, name: str) -> RawNode | None:
     """A member of a group as the rules check it."""
-    found = open_member(one.node, name) if one.kind == "group" and is_link_name(name) else None
-    return None if found is None else RawNode(found[0], join_path(one.path, name), found[1])
+    found = open_member(node.node, name) if node.kind == "group" and is_link_name(name) else None
+    return None if found is None else RawNode(found[0], join_path(node.path, name), found[1])

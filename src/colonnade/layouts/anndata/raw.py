@@ -102,30 +102,30 @@ def elements(group: Group, path: str, deep: bool, rows_read: bool) -> Iterator[R
 
     rows_read: whether the group is a frame or a member of one. A frame itself is not included: it is a table.
     """
-    one = RawElement(group, path, "group", deep, rows_read)
-    if one.type != names.DATAFRAME and (one.is_marked or is_old_matrix(one) or is_old_anndata(one)):
-        yield one
-    for _, member in one.members():
+    node = RawElement(group, path, "group", deep, rows_read)
+    if node.type != names.DATAFRAME and (node.is_marked or is_old_matrix(node) or is_old_anndata(node)):
+        yield node
+    for _, member in node.members():
         if member.kind == "dataset" and (member.is_marked or _has_old_categories(member)):
             yield member
 
 
-def is_old_matrix(one: RawElement) -> bool:
+def is_old_matrix(node: RawElement) -> bool:
     """Whether this is a sparse matrix written before 0.7."""
-    return one.kind == "group" and not one.is_marked and one.attribute(names.OLD_FORMAT) is not None
+    return node.kind == "group" and not node.is_marked and node.attribute(names.OLD_FORMAT) is not None
 
 
-def is_old_anndata(one: RawElement) -> bool:
+def is_old_anndata(node: RawElement) -> bool:
     """Whether this is an AnnData object of 0.7: the group has no encoding attributes, but its frames do."""
-    if one.kind != "group" or one.is_marked or not {"obs", "var"} <= {child.name for child in one.children}:
+    if node.kind != "group" or node.is_marked or not {"obs", "var"} <= {child.name for child in node.children}:
         return False
-    frames = (one.member("obs"), one.member("var"))
+    frames = (node.member("obs"), node.member("var"))
     return all(frame is not None and frame.type == names.DATAFRAME for frame in frames)
 
 
-def _has_old_categories(one: RawElement) -> bool:
-    held = one.attribute(names.LEGACY_CATEGORIES)
-    return held is not None and held.is_references
+def _has_old_categories(node: RawElement) -> bool:
+    attribute = node.attribute(names.LEGACY_CATEGORIES)
+    return attribute is not None and attribute.is_references
 
 
 def _opened(group: Group, path: str, name: str, kind: str | None, deep: bool, rows_read: bool) -> RawElement | None:

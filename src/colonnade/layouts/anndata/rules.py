@@ -26,10 +26,10 @@ from colonnade.model import Breach, ColumnInfo, Repair, Rule
 from colonnade.nodes import Group
 
 
-def indexes_suit(one: RawElement) -> Iterator[Breach]:
+def indexes_suit(node: RawElement) -> Iterator[Breach]:
     """A15: an index declares its kind and column, refers to the column's rows, and matches them."""
-    if isinstance(one, RawFrame):
-        yield from index_breaches(search_indexes(one.group, one.info), one.info)
+    if isinstance(node, RawFrame):
+        yield from index_breaches(search_indexes(node.group, node.info), node.info)
 
 
 _ANEW = "Write the element again."
@@ -189,19 +189,19 @@ def repairs(_frame: RawFrame, _removed_indexes: Collection[int]) -> list[Repair]
     return []
 
 
-def breaches(one: RawElement) -> Iterator[tuple[str, Breach]]:
+def breaches(node: RawElement) -> Iterator[tuple[str, Breach]]:
     """Yield the breaches of an element with their rules. What cannot be read is a breach of H1."""
-    if one.kind == "dataset" and isinstance(one.header, str):
-        yield "H1", Breach("error", one.path, one.header)
+    if node.kind == "dataset" and isinstance(node.header, str):
+        yield "H1", Breach("error", node.path, node.header)
         return
     for rule in RULES:
         for check in rule.checks:
             try:
-                found = [(rule.id, breach) for breach in check(one)]
+                found = [(rule.id, breach) for breach in check(node)]
             except UnsupportedError as error:
-                found = [unread(one.path, error)]
+                found = [unread(node.path, error)]
             except hdf5_errors(ColonnadeError, MemoryError) as error:
-                found = [("H1", Breach("error", one.path, f"this cannot be checked: {error}", str(error)))]
+                found = [("H1", Breach("error", node.path, f"this cannot be checked: {error}", str(error)))]
             yield from found
 
 
@@ -209,8 +209,8 @@ def other_objects(
     group: Group, path: str, deep: bool, rows_read: bool
 ) -> Iterator[tuple[RawElement, list[tuple[str, Breach]]]]:
     """Yield every element of a group except frames, with its breaches."""
-    for one in elements(group, path, deep, rows_read):
-        yield one, list(breaches(one))
+    for node in elements(group, path, deep, rows_read):
+        yield node, list(breaches(node))
 
 
 def bad_indexes(frame: RawFrame, wrong: Collection[str]) -> list[IndexPlan]:

@@ -26,72 +26,77 @@ BUFFERS = {
 DEEPEST_FORM = 64
 
 
-def _type_text(one: RawElement) -> str:
-    return str(one.stored.type) if one.stored is not None else one.shape_text
+def _type_text(node: RawElement) -> str:
+    return str(node.stored.type) if node.stored is not None else node.shape_text
 
 
-def _kind(one: RawElement) -> str | None:
-    return one.stored.type.kind if one.stored is not None else None
+def _kind(node: RawElement) -> str | None:
+    return node.stored.type.kind if node.stored is not None else None
 
 
 # -- A3 --
 
 
-def arrays_are_arrays(one: RawElement) -> Iterator[Breach]:
+def arrays_are_arrays(node: RawElement) -> Iterator[Breach]:
     """A3: an array has a shape, a rec-array holds a compound type; every value can be read."""
-    if one.kind != "dataset" or one.type not in ("array", "rec-array") or one.stored is None:
+    if node.kind != "dataset" or node.type not in ("array", "rec-array") or node.stored is None:
         return
-    if one.is_null:
-        yield Breach("error", one.path, "an array has no shape", one.shape_text, "an array")
-    elif one.type == "rec-array" and _kind(one) not in ("compound", "complex"):
-        yield Breach("error", one.path, "a rec-array must hold records", _type_text(one), "a compound")
-    elif one.deep and not one.rows_read:
-        read_all(one)
+    if node.is_null:
+        yield Breach("error", node.path, "an array has no shape", node.shape_text, "an array")
+    elif node.type == "rec-array" and _kind(node) not in ("compound", "complex"):
+        yield Breach("error", node.path, "a rec-array must hold records", _type_text(node), "a compound")
+    elif node.deep and not node.rows_read:
+        read_all(node)
 
 
 # -- A8 --
 
 
-def categorical_has_its_parts(one: RawElement) -> Iterator[Breach]:
+def categorical_has_its_parts(node: RawElement) -> Iterator[Breach]:
     """A8: codes are integers of rank 1, categories an array of rank 1, `ordered` a boolean."""
-    if not one.is_a(names.CATEGORICAL) or one.kind != "group":
+    if not node.is_a(names.CATEGORICAL) or node.kind != "group":
         return
-    codes, categories = one.member("codes"), one.member("categories")
+    codes, categories = node.member("codes"), node.member("categories")
     if codes is None or not codes.is_flat or _kind(codes) != "integer":
         found = "no such member" if codes is None else f"{codes.shape_text} of {_type_text(codes)}"
-        yield Breach("error", one.path, "a categorical has no integer codes of rank 1", found, "integers, rank 1")
-    if categories is None or open_categories(one.node) is None or not _is_flat(categories):
+        yield Breach("error", node.path, "a categorical has no integer codes of rank 1", found, "integers, rank 1")
+    if categories is None or open_categories(node.node) is None or not _is_flat(categories):
         found = "no such member" if categories is None else categories.shape_text
-        yield Breach("error", one.path, "a categorical has no categories of rank 1", found, "an array of rank 1")
-    held = one.attribute(names.ORDERED)
-    if held is None or held.type is None or held.type.kind not in ("boolean", "integer") or len(held.values) != 1:
-        yield Breach("error", one.path, "ordered is not a boolean", stored_as(held), "a scalar boolean")
+        yield Breach("error", node.path, "a categorical has no categories of rank 1", found, "an array of rank 1")
+    attribute = node.attribute(names.ORDERED)
+    if (
+        attribute is None
+        or attribute.type is None
+        or attribute.type.kind not in ("boolean", "integer")
+        or len(attribute.values) != 1
+    ):
+        yield Breach("error", node.path, "ordered is not a boolean", stored_as(attribute), "a scalar boolean")
 
 
 def _is_flat(categories: RawElement) -> bool:
     return categories.kind == "group" or categories.is_flat
 
 
-def old_categories_are_there(one: RawElement) -> Iterator[Breach]:
+def old_categories_are_there(node: RawElement) -> Iterator[Breach]:
     """A8: the reference of a legacy column of codes leads to its categories."""
-    held = one.attribute(names.LEGACY_CATEGORIES)
-    if one.kind != "dataset" or held is None or not held.is_references:
+    attribute = node.attribute(names.LEGACY_CATEGORIES)
+    if node.kind != "dataset" or attribute is None or not attribute.is_references:
         return
-    target = dereference(one.node, held.values[0]) if held.values else None
+    target = dereference(node.node, attribute.values[0]) if attribute.values else None
     if target is None or not is_dataset(target):
-        yield Breach("error", one.path, "`categories` does not refer to a dataset", "a broken reference", "labels")
+        yield Breach("error", node.path, "`categories` does not refer to a dataset", "a broken reference", "labels")
 
 
-def codes_are_categories(one: RawElement) -> Iterator[Breach]:
+def codes_are_categories(node: RawElement) -> Iterator[Breach]:
     """A8 (deep): every code is that of a category, or -1; no category occurs twice."""
-    if not one.deep or not one.is_a(names.CATEGORICAL) or one.kind != "group":
+    if not node.deep or not node.is_a(names.CATEGORICAL) or node.kind != "group":
         return
-    codes, categories = one.member("codes"), one.member("categories")
+    codes, categories = node.member("codes"), node.member("categories")
     if categories is not None and categories.kind == "group":
         categories = categories.member("values")
     if codes is None or categories is None or not codes.is_flat or not categories.is_flat:
         return
-    if not one.rows_read and _kind(codes) == "integer":
+    if not node.rows_read and _kind(codes) == "integer":
         yield from _wrong_codes(codes, categories.length)
     twice = repeated_values(categories)
     if twice is not None:
@@ -112,92 +117,92 @@ def _wrong_codes(codes: RawElement, n_categories: int) -> Iterator[Breach]:
 # -- A9 --
 
 
-def texts_are_texts(one: RawElement) -> Iterator[Breach]:
+def texts_are_texts(node: RawElement) -> Iterator[Breach]:
     """A9: a string-array and a string are UTF-8 strings of variable length."""
-    if one.kind != "dataset" or one.type not in ("string-array", "string") or one.stored is None:
+    if node.kind != "dataset" or node.type not in ("string-array", "string") or node.stored is None:
         return
     expected = "strings of variable length, UTF-8"
-    if one.is_null or _kind(one) not in TEXTS:
-        yield Breach("error", one.path, f"a {one.type} does not hold strings", _type_text(one), expected)
+    if node.is_null or _kind(node) not in TEXTS:
+        yield Breach("error", node.path, f"a {node.type} does not hold strings", _type_text(node), expected)
         return
-    if _kind(one) != "text" or one.stored.type.charset != "utf-8":
-        message = f"a {one.type} is stored as another string type"
-        yield Breach("warning", one.path, message, f"{_type_text(one)}, {one.stored.type.charset}", expected)
-    if one.deep and not one.rows_read:
-        read_all(one)
+    if _kind(node) != "text" or node.stored.type.charset != "utf-8":
+        message = f"a {node.type} is stored as another string type"
+        yield Breach("warning", node.path, message, f"{_type_text(node)}, {node.stored.type.charset}", expected)
+    if node.deep and not node.rows_read:
+        read_all(node)
 
 
 # -- A10 --
 
 
-def nullable_has_its_parts(one: RawElement) -> Iterator[Breach]:
+def nullable_has_its_parts(node: RawElement) -> Iterator[Breach]:
     """A10: values of the right kind and a boolean mask of the same shape; na-value is NA or NaN."""
-    if not one.is_a(*names.NULLABLE) or one.kind != "group":
+    if not node.is_a(*names.NULLABLE) or node.kind != "group":
         return
-    values, mask = one.member("values"), one.member("mask")
-    wanted = VALUES[str(one.type)]
+    values, mask = node.member("values"), node.member("mask")
+    wanted = VALUES[str(node.type)]
     if values is None or not values.is_flat or _kind(values) not in wanted:
         found = "no such member" if values is None else f"{values.shape_text} of {_type_text(values)}"
-        yield Breach("error", one.path, f"a {one.type} has no such values of rank 1", found, " or ".join(wanted))
+        yield Breach("error", node.path, f"a {node.type} has no such values of rank 1", found, " or ".join(wanted))
     if mask is None or not mask.is_flat or _kind(mask) != "boolean":
         found = "no such member" if mask is None else f"{mask.shape_text} of {_type_text(mask)}"
-        yield Breach("error", one.path, "there is no mask of booleans", found, "the enum of FALSE and TRUE, rank 1")
+        yield Breach("error", node.path, "there is no mask of booleans", found, "the enum of FALSE and TRUE, rank 1")
     elif values is not None and values.is_flat and values.length != mask.length:
         message = "values and mask have different lengths"
-        yield Breach("error", one.path, message, f"{values.length} and {mask.length}", "one length")
-    meaning = one.attribute("na-value")
-    if meaning is not None and one.text("na-value") not in ("NA", "NaN"):
-        yield Breach("error", one.path, "na-value is neither NA nor NaN", repr(one.text("na-value")), "'NA' or 'NaN'")
+        yield Breach("error", node.path, message, f"{values.length} and {mask.length}", "one length")
+    meaning = node.attribute("na-value")
+    if meaning is not None and node.text("na-value") not in ("NA", "NaN"):
+        yield Breach("error", node.path, "na-value is neither NA nor NaN", repr(node.text("na-value")), "'NA' or 'NaN'")
 
 
 # -- A11 --
 
 
-def scalars_are_scalars(one: RawElement) -> Iterator[Breach]:
+def scalars_are_scalars(node: RawElement) -> Iterator[Breach]:
     """A11: scalars are datasets of one element without axes; a numeric-scalar is a number."""
-    if one.kind != "dataset" or one.type not in ("numeric-scalar", "string", "bytes") or one.stored is None:
+    if node.kind != "dataset" or node.type not in ("numeric-scalar", "string", "bytes") or node.stored is None:
         return
-    if not one.is_scalar:
-        yield Breach("error", one.path, f"a {one.type} is not a scalar", one.shape_text, "a scalar dataspace")
-    elif one.type == "numeric-scalar" and _kind(one) not in NUMBER_KINDS:
-        yield Breach("error", one.path, "a numeric-scalar is not a number", _type_text(one), "a number")
-    elif one.deep:
-        read_all(one)
+    if not node.is_scalar:
+        yield Breach("error", node.path, f"a {node.type} is not a scalar", node.shape_text, "a scalar dataspace")
+    elif node.type == "numeric-scalar" and _kind(node) not in NUMBER_KINDS:
+        yield Breach("error", node.path, "a numeric-scalar is not a number", _type_text(node), "a number")
+    elif node.deep:
+        read_all(node)
 
 
-def nulls_hold_nothing(one: RawElement) -> Iterator[Breach]:
+def nulls_hold_nothing(node: RawElement) -> Iterator[Breach]:
     """A11: a null has a null dataspace."""
-    if one.kind == "dataset" and one.type == "null" and not one.is_null:
-        yield Breach("error", one.path, "a null holds elements", one.shape_text, "a null dataspace")
+    if node.kind == "dataset" and node.type == "null" and not node.is_null:
+        yield Breach("error", node.path, "a null holds elements", node.shape_text, "a null dataspace")
 
 
 # -- A12 --
 
 
-def awkward_has_its_buffers(one: RawElement) -> Iterator[Breach]:
+def awkward_has_its_buffers(node: RawElement) -> Iterator[Breach]:
     """A12: form is JSON, length is a count, and the buffers that the form names exist."""
-    if one.type != "awkward-array" or one.kind != "group":
+    if node.type != "awkward-array" or node.kind != "group":
         return
-    held = one.attribute("length")
-    if held is None or not held.is_integer or len(held.values) != 1 or held.values[0] < 0:
-        yield Breach("error", one.path, "length is not a count", stored_as(held), "a scalar integer from 0")
-    text = one.text("form")
+    attribute = node.attribute("length")
+    if attribute is None or not attribute.is_integer or len(attribute.values) != 1 or attribute.values[0] < 0:
+        yield Breach("error", node.path, "length is not a count", stored_as(attribute), "a scalar integer from 0")
+    text = node.text("form")
     try:
         form = json.loads(text) if text is not None else None
     except (ValueError, RecursionError):
         form = None
     if not isinstance(form, dict):
-        yield Breach("error", one.path, "form is not valid JSON of a form", stored_as(one.attribute("form")), "JSON")
+        yield Breach("error", node.path, "form is not valid JSON of a form", stored_as(node.attribute("form")), "JSON")
         return
-    there = {child.name for child in one.children if child.kind == "dataset"}
+    there = {child.name for child in node.children if child.kind == "dataset"}
     for name in _buffers(form, DEEPEST_FORM):
         if name not in there:
-            yield Breach("error", one.path, f"the buffer {name!r} does not exist", "no such dataset", "a buffer")
-    if one.deep:
-        for _, member in one.members():
+            yield Breach("error", node.path, f"the buffer {name!r} does not exist", "no such dataset", "a buffer")
+    if node.deep:
+        for _, member in node.members():
             if member.kind == "dataset" and member.stored is not None:
                 read_all(member)
-                one.bytes_read += member.bytes_read
+                node.bytes_read += member.bytes_read
 
 
 def _buffers(form: Any, deepest: int) -> Iterator[str]:

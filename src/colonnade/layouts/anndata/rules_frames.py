@@ -17,60 +17,62 @@ HEP001_CATEGORIES = "_categories"  # the attribute by which HEP001 codes refer t
 
 
 def _order(frame: RawFrame) -> list[str]:
-    held = frame.attribute(names.COLUMN_ORDER)
-    return held.texts() if held is not None and held.is_text else []
+    attribute = frame.attribute(names.COLUMN_ORDER)
+    return attribute.texts() if attribute is not None and attribute.is_text else []
 
 
-def attributes_name_index_and_columns(one: RawElement) -> Iterator[Breach]:
+def attributes_name_index_and_columns(node: RawElement) -> Iterator[Breach]:
     """A5: _index is a scalar string that names a member, column-order an array of strings."""
-    if not isinstance(one, RawFrame):
+    if not isinstance(node, RawFrame):
         return
-    index, order = one.text(names.INDEX), one.attribute(names.COLUMN_ORDER)
+    index, order = node.text(names.INDEX), node.attribute(names.COLUMN_ORDER)
     if index is None:
         message = "_index, which names the row labels, is missing or not a scalar string"
-        yield Breach("error", one.path, message, stored_as(one.attribute(names.INDEX)), "a scalar string")
-    elif index not in {column.name for column in one.info.labels}:
+        yield Breach("error", node.path, message, stored_as(node.attribute(names.INDEX)), "a scalar string")
+    elif index not in {column.name for column in node.info.labels}:
         message = "_index does not name a member that can be row labels"
-        yield Breach("error", one.path, message, repr(index), "a dataset or group of the frame")
+        yield Breach("error", node.path, message, repr(index), "a dataset or group of the frame")
     expected = "a 1-D array of strings"
     if order is None or order.shape is None or order.problem is not None:
-        yield Breach("error", one.path, "column-order, which names the columns, is missing", stored_as(order), expected)
+        yield Breach(
+            "error", node.path, "column-order, which names the columns, is missing", stored_as(order), expected
+        )
     elif len(order.shape) != 1 or (order.shape != (0,) and not order.is_text):
-        yield Breach("error", one.path, "column-order is not an array of strings", stored_as(order), expected)
+        yield Breach("error", node.path, "column-order is not an array of strings", stored_as(order), expected)
 
 
-def names_are_names(one: RawElement) -> Iterator[Breach]:
+def names_are_names(node: RawElement) -> Iterator[Breach]:
     """A6: column-order contains names of members, each once; readers interpret them as paths."""
-    if not isinstance(one, RawFrame):
+    if not isinstance(node, RawFrame):
         return
     seen: set[str] = set()
-    for name in _order(one):
+    for name in _order(node):
         if name in seen:
-            yield Breach("error", one.path, "column-order names a column twice", repr(name), "each name once")
+            yield Breach("error", node.path, "column-order names a column twice", repr(name), "each name once")
         seen.add(name)
         if not names.is_link_name(name):
             message = "column-order contains an invalid name: readers interpret it as a path, and read elsewhere"
-            yield Breach("error", one.path, message, repr(name), "the name of a member")
+            yield Breach("error", node.path, message, repr(name), "the name of a member")
         elif "/" in name:
             message = "column-order contains a path, which newer readers refuse"
-            yield Breach("warning", join_path(one.path, name), message, repr(name), "the name of a member")
+            yield Breach("warning", join_path(node.path, name), message, repr(name), "the name of a member")
 
 
-def columns_are_there(one: RawElement) -> Iterator[Breach]:
+def columns_are_there(node: RawElement) -> Iterator[Breach]:
     """A7: every name leads to a readable column, and all have the same length."""
-    if not isinstance(one, RawFrame):
+    if not isinstance(node, RawFrame):
         return
-    known = one.info.by_name
-    listed = dict.fromkeys(_order(one))
+    known = node.info.by_name
+    listed = dict.fromkeys(_order(node))
     for name in listed:
         if (name not in known or known[name].type == UNREADABLE) and names.is_link_name(name):
-            problem = next((each.message for each in one.info.problems if each.path.endswith(f"/{name}")), "no column")
+            problem = next((each.message for each in node.info.problems if each.path.endswith(f"/{name}")), "no column")
             yield Breach(
-                "error", join_path(one.path, name), problem, "no column", "an array of rank 1, or a group of two"
+                "error", join_path(node.path, name), problem, "no column", "an array of rank 1, or a group of two"
             )
-    for column in one.info.members:
+    for column in node.info.members:
         if column.problem is not None and not (column.type == UNREADABLE and column.name in listed):
-            yield Breach("error", join_path(one.path, column.name), column.problem, column.problem, "one length")
+            yield Breach("error", join_path(node.path, column.name), column.problem, column.problem, "one length")
 
 
 def not_inspected(path: str, error: ColonnadeError) -> tuple[str, Breach]:

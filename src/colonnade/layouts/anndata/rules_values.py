@@ -23,63 +23,63 @@ CHECK_BLOCK_BYTES = 4 << 20
 MOST_CHECKED_CATEGORIES = 1 << 22  # that are compared with each other: more than a reasonable file has
 
 
-def _reader(one: RawElement) -> ColumnReader:
+def _reader(node: RawElement) -> ColumnReader:
     """A reader of a dataset of rank 1, as a column without missing rows."""
-    stored = _checked(one)
-    name = one.path.rsplit("/", 1)[-1]
-    plain = dataset_column(name, stored, one.length)
-    return ColumnReader(plain, one.node)
+    stored = _checked(node)
+    name = node.path.rsplit("/", 1)[-1]
+    plain = dataset_column(name, stored, node.length)
+    return ColumnReader(plain, node.node)
 
 
-def _checked(one: RawElement) -> DatasetInfo:
+def _checked(node: RawElement) -> DatasetInfo:
     """The header of a dataset. Raises if it claims far more data than is stored."""
-    if not isinstance(one.header, DatasetInfo):
-        raise CorruptError(one.header, path=one.path)
-    shape = one.header.shape or ()
-    claimed, stored = int(np.prod(shape, dtype=object)) * one.header.type.size, stored_bytes(one.node)
+    if not isinstance(node.header, DatasetInfo):
+        raise CorruptError(node.header, path=node.path)
+    shape = node.header.shape or ()
+    claimed, stored = int(np.prod(shape, dtype=object)) * node.header.type.size, stored_bytes(node.node)
     if claims_too_much(claimed, stored):
-        raise CorruptError(f"{claimed:,} bytes are claimed, {stored:,} are stored", path=one.path)
-    one.bytes_read += stored
-    return one.header
+        raise CorruptError(f"{claimed:,} bytes are claimed, {stored:,} are stored", path=node.path)
+    node.bytes_read += stored
+    return node.header
 
 
-def _is_elsewhere(one: RawElement) -> bool:
+def _is_elsewhere(node: RawElement) -> bool:
     """Whether the rows are in other files, which are not read."""
-    return one.stored is not None and one.stored.storage in ("external", "virtual")
+    return node.stored is not None and node.stored.storage in ("external", "virtual")
 
 
-def number_blocks(one: RawElement) -> Iterator[tuple[int, Array]]:
+def number_blocks(node: RawElement) -> Iterator[tuple[int, Array]]:
     """The integers of a dataset of rank 1, block by block, each with its first row."""
-    if _is_elsewhere(one):
+    if _is_elsewhere(node):
         return
-    reader = _reader(one)
-    for start, stop in cut(0, one.length, reader.column.grid.chunk_rows, reader.column.type):
+    reader = _reader(node)
+    for start, stop in cut(0, node.length, reader.column.grid.chunk_rows, reader.column.type):
         yield start, np.asarray(reader.numbers(start, stop - start)[0])
 
 
-def read_all(one: RawElement) -> None:
+def read_all(node: RawElement) -> None:
     """Read every value once. Raises an error that names the first unreadable value."""
-    if _is_elsewhere(one):
+    if _is_elsewhere(node):
         return
-    if not one.is_flat:
-        _checked(one)
-        dataset = object_at(one.node)
+    if not node.is_flat:
+        _checked(node)
+        dataset = object_at(node.node)
         for box in boxes(dataset, CHECK_BLOCK_BYTES):
             read_array(dataset, box)
         return
-    reader = _reader(one)
-    for start, stop in cut(0, one.length, reader.column.grid.chunk_rows, reader.column.type):
+    reader = _reader(node)
+    for start, stop in cut(0, node.length, reader.column.grid.chunk_rows, reader.column.type):
         if reader.has_numbers:
             reader.numbers(start, stop - start)
         else:
             reader.read(start, stop - start)
 
 
-def repeated_values(one: RawElement) -> str | None:
+def repeated_values(node: RawElement) -> str | None:
     """A value that occurs twice in a dataset of rank 1, as a string; None if there is none."""
-    if _is_elsewhere(one) or one.length > MOST_CHECKED_CATEGORIES:
+    if _is_elsewhere(node) or node.length > MOST_CHECKED_CATEGORIES:
         return None
-    found = _reader(one).read(0, one.length)
+    found = _reader(node).read(0, node.length)
     counts = found.value_counts()
     twice = np.flatnonzero(np.asarray(counts.field("counts")) > 1)
     return repr(counts.field("values")[int(twice[0])].as_py()) if len(twice) else None

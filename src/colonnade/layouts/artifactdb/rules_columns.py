@@ -42,10 +42,10 @@ def check_values(frame: RawFrame, check: ColumnCheck) -> Iterator[Breach]:
             yield Breach("error", column.path, f"the values cannot be read: {error}", str(error), "what can be read")
 
 
-def now_read(column: RawColumn, one: RawNode) -> RawNode:
+def now_read(column: RawColumn, node: RawNode) -> RawNode:
     """The dataset; its values are about to be read, so its bytes are counted."""
-    column.frame.bytes_read += stored_bytes(one.node)
-    return one
+    column.frame.bytes_read += stored_bytes(node.node)
+    return node
 
 
 # -- DD1, DD2 --
@@ -56,27 +56,27 @@ def columns_have_all_rows(frame: RawFrame) -> Iterator[Breach]:
     counted = [column.rows.length for column in frame.placed if column.rows is not None and column.rows.is_flat]
     n_rows = frame.n_rows if frame.n_rows is not None else next(iter(counted), None)
     for column in frame.placed:
-        one = column.rows
+        node = column.rows
         if not frame.is_self_described and column.node is not None and column.node.kind == "group":
             yield Breach("error", column.path, "a column is a group, not a dataset", "a group", "a 1-D dataset")
-        elif one is None:
+        elif node is None:
             message = "this group has no dataset with the rows"
             yield Breach("error", column.path, message, "no codes or pointers", "codes, or pointers")
-        elif isinstance(one.header, str):
-            yield Breach("error", one.path, one.header, one.header, "a dataset that can be read")
-        elif not one.is_flat:
-            yield Breach("error", one.path, "a column does not have rank 1", one.shape_text, "rank 1")
-        elif n_rows is not None and one.length != n_rows:
+        elif isinstance(node.header, str):
+            yield Breach("error", node.path, node.header, node.header, "a dataset that can be read")
+        elif not node.is_flat:
+            yield Breach("error", node.path, "a column does not have rank 1", node.shape_text, "rank 1")
+        elif n_rows is not None and node.length != n_rows:
             message = "a column has more or fewer rows than the frame"
-            yield Breach("error", one.path, message, f"{one.length} rows", f"{n_rows} rows")
+            yield Breach("error", node.path, message, f"{node.length} rows", f"{n_rows} rows")
     yield from check_values(frame, _numbers_can_be_read)
 
 
 def _numbers_can_be_read(column: RawColumn) -> Iterator[Breach]:
     """Read all numbers. Any number is valid, so only an error can result; other rules read the other types."""
-    one = column.rows
-    if type_of(column, names.BOOLEAN, names.INTEGER, names.NUMBER) is not None and one is not None and one.is_flat:
-        for _ in images(now_read(column, one)):
+    node = column.rows
+    if type_of(column, names.BOOLEAN, names.INTEGER, names.NUMBER) is not None and node is not None and node.is_flat:
+        for _ in images(now_read(column, node)):
             pass
     yield from ()
 
@@ -182,11 +182,11 @@ def _texts_are_utf8(column: RawColumn) -> Iterator[Breach]:
 
 
 def _can_read_texts(column: RawColumn) -> bool:
-    one = column.rows
-    if one is None or not column.is_text or not one.is_flat or column.type not in (names.STRING, names.FACTOR):
+    node = column.rows
+    if node is None or not column.is_text or not node.is_flat or column.type not in (names.STRING, names.FACTOR):
         return False
     if "texts" not in vars(column):
-        now_read(column, one)
+        now_read(column, node)
     return True
 
 
@@ -195,10 +195,10 @@ def texts_have_their_format(frame: RawFrame) -> Iterator[Breach]:
     for column in frame.placed:
         if column.type != names.STRING or column.node is None or column.node.kind != "dataset":
             continue
-        held = column.node.attribute(names.FORMAT) if frame.is_self_described else None
+        attribute = column.node.attribute(names.FORMAT) if frame.is_self_described else None
         declared = column.node.text(names.FORMAT)
-        if held is not None and declared not in names.FORMATS:
-            found = stored_as(held) if declared is None else repr(declared)
+        if attribute is not None and declared not in names.FORMATS:
+            found = stored_as(attribute) if declared is None else repr(declared)
             yield Breach("error", column.path, "format is unknown", found, ", ".join(names.FORMATS))
         elif frame.is_self_described and column.claim is not None:
             claimed = column.claim.text_format or "none"
@@ -238,54 +238,54 @@ def _texts_are_there(column: RawColumn) -> Iterator[Breach]:
 
 def _held_mark(column: RawColumn) -> RawNode | None:
     """The rows of a column, if they have a placeholder of missing rows in an attribute that counts; else None."""
-    one = column.rows
-    if one is None or not column.marks_by_attribute or one.attribute(names.PLACEHOLDER) is None:
+    node = column.rows
+    if node is None or not column.marks_by_attribute or node.attribute(names.PLACEHOLDER) is None:
         return None
-    return one
+    return node
 
 
 def marks_are_scalars(frame: RawFrame) -> Iterator[Breach]:
     """DM1: the placeholder of missing rows is a scalar."""
     for column in frame.placed:
-        one = _held_mark(column)
-        held = one.attribute(names.PLACEHOLDER) if one is not None else None
-        if one is not None and held is not None and (held.shape != () or held.problem is not None):
+        node = _held_mark(column)
+        attribute = node.attribute(names.PLACEHOLDER) if node is not None else None
+        if node is not None and attribute is not None and (attribute.shape != () or attribute.problem is not None):
             message = "missing-value-placeholder is not a scalar"
-            yield Breach("error", one.path, message, stored_as(held), "a scalar")
+            yield Breach("error", node.path, message, stored_as(attribute), "a scalar")
 
 
 def marks_have_the_type_of_rows(frame: RawFrame) -> Iterator[Breach]:
     """DM2: the placeholder of missing numbers has exactly their type."""
     for column in frame.placed:
-        one = _held_mark(column)
-        held = one.attribute(names.PLACEHOLDER) if one is not None else None
-        if one is None or held is None or column.is_text or column.has_pointers or held.type is None:
+        node = _held_mark(column)
+        attribute = node.attribute(names.PLACEHOLDER) if node is not None else None
+        if node is None or attribute is None or column.is_text or column.has_pointers or attribute.type is None:
             continue
-        if held.type != column.stored:
+        if attribute.type != column.stored:
             message = "missing-value-placeholder has another type than the rows"
-            yield Breach("error", one.path, message, str(held.type), str(column.stored))
+            yield Breach("error", node.path, message, str(attribute.type), str(column.stored))
 
 
 def marks_of_texts_are_texts(frame: RawFrame) -> Iterator[Breach]:
     """DM3: the placeholder of missing strings is a string."""
     for column in frame.placed:
-        one = _held_mark(column)
-        held = one.attribute(names.PLACEHOLDER) if one is not None else None
-        if one is None or held is None or not (column.is_text or column.has_pointers):
+        node = _held_mark(column)
+        attribute = node.attribute(names.PLACEHOLDER) if node is not None else None
+        if node is None or attribute is None or not (column.is_text or column.has_pointers):
             continue
-        if held.type is not None and not held.is_text:
+        if attribute.type is not None and not attribute.is_text:
             message = "missing-value-placeholder of strings is not a string"
-            yield Breach("error", one.path, message, stored_as(held), SCALAR_TEXT)
+            yield Breach("error", node.path, message, stored_as(attribute), SCALAR_TEXT)
 
 
 def old_numbers_have_no_mark(frame: RawFrame) -> Iterator[Breach]:
     """DM4: before hdf5_data_frame version 2, missing numbers are INT32_MIN or R's NA, and have no placeholder."""
     for column in frame.placed:
-        one = column.rows
-        if one is None or column.marks_by_attribute or one.attribute(names.PLACEHOLDER) is None:
+        node = column.rows
+        if node is None or column.marks_by_attribute or node.attribute(names.PLACEHOLDER) is None:
             continue
         message = "missing-value-placeholder has no meaning for numbers before hdf5_data_frame version 2"
-        yield Breach("warning", one.path, message, "an attribute", "-2147483648, or R's NA, in the rows")
+        yield Breach("warning", node.path, message, "an attribute", "-2147483648, or R's NA, in the rows")
 
 
 # -- pointers into a heap, since version 1.1 --
@@ -314,9 +314,9 @@ def _pointer_parts(column: RawColumn) -> Iterator[Breach]:
 
 def are_pointers(stored: StoredType) -> bool:
     """Whether this is the type of pointers: a compound of two unsigned integers, offset and length."""
-    if stored.kind != "compound" or tuple(one.name for one in stored.fields) != ("offset", "length"):
+    if stored.kind != "compound" or tuple(node.name for node in stored.fields) != ("offset", "length"):
         return False
-    return all(one.type.kind == "integer" and not one.type.signed for one in stored.fields)
+    return all(node.type.kind == "integer" and not node.type.signed for node in stored.fields)
 
 
 def _is_byte(stored: StoredType) -> bool:
@@ -329,22 +329,22 @@ def pointers_stay_in_the_heap(frame: RawFrame) -> Iterator[Breach]:
 
 
 def _pointers_inside(column: RawColumn) -> Iterator[Breach]:
-    one, heap = column.rows, column.part(names.HEAP) if column.has_pointers else None
-    if one is None or heap is None or column.stored is None or not are_pointers(column.stored):
+    node, heap = column.rows, column.part(names.HEAP) if column.has_pointers else None
+    if node is None or heap is None or column.stored is None or not are_pointers(column.stored):
         return
-    if not one.is_flat or not heap.is_flat or heap.stored is None or not _is_byte(heap.stored.type):
+    if not node.is_flat or not heap.is_flat or heap.stored is None or not _is_byte(heap.stored.type):
         return
-    outside = pointer_outside(now_read(column, one), heap.length)
+    outside = pointer_outside(now_read(column, node), heap.length)
     if outside is not None:
         row, offset, length = outside
         message = f"the string of row {row} is outside the heap"
         found = f"{length} bytes from {offset}"
-        yield Breach("error", one.path, message, found, f"within {heap.length} bytes")
+        yield Breach("error", node.path, message, found, f"within {heap.length} bytes")
         return
-    broken = pointed_no_utf8(one, now_read(column, heap))
+    broken = pointed_no_utf8(node, now_read(column, heap))
     if broken is not None:
         message = f"the string of row {broken[0]} is not UTF-8: readers refuse it"
-        yield Breach("error", one.path, message, repr(broken[1][:60]), "UTF-8")
+        yield Breach("error", node.path, message, repr(broken[1][:60]), "UTF-8")
 
 
 def _is_factor_group(column: RawColumn) -> bool:
@@ -415,17 +415,17 @@ def _holds_codes(column: RawColumn) -> bool:
 
 
 def _codes_are_levels(column: RawColumn) -> Iterator[Breach]:
-    one, stored = column.rows, column.stored
-    if column.type != names.FACTOR or not _holds_codes(column) or one is None or stored is None:
+    node, stored = column.rows, column.stored
+    if column.type != names.FACTOR or not _holds_codes(column) or node is None or stored is None:
         return
     n_levels = _count_levels(column)
-    if n_levels is None or stored.kind != "integer" or not one.is_flat:
+    if n_levels is None or stored.kind != "integer" or not node.is_flat:
         return
     mark = column.mark if isinstance(column.mark, int) else None
-    outside = code_outside(now_read(column, one), n_levels, mark)
+    outside = code_outside(now_read(column, node), n_levels, mark)
     if outside is not None:
         message = f"the code of row {outside[0]} is not that of a level"
-        yield Breach("error", one.path, message, str(outside[1]), f"0 to {n_levels - 1}, or the placeholder")
+        yield Breach("error", node.path, message, str(outside[1]), f"0 to {n_levels - 1}, or the placeholder")
 
 
 def _count_levels(column: RawColumn) -> int | None:
@@ -445,14 +445,16 @@ def order_is_said_alike(frame: RawFrame) -> Iterator[Breach]:
     """DF4: `ordered` is a scalar integer that agrees with the metadata."""
     for column in filter(_is_factor_group, frame.placed):
         assert column.node is not None  # of a factor group
-        held = column.node.attribute(names.ORDERED)
-        if held is not None and (held.shape != () or held.type is None or not is_within_int32(held.type)):
-            yield Breach("error", column.path, "ordered is not a scalar integer", stored_as(held), IN_32_BITS)
+        attribute = column.node.attribute(names.ORDERED)
+        if attribute is not None and (
+            attribute.shape != () or attribute.type is None or not is_within_int32(attribute.type)
+        ):
+            yield Breach("error", column.path, "ordered is not a scalar integer", stored_as(attribute), IN_32_BITS)
             continue
-        ordered = held is not None and any(held.values)
+        ordered = attribute is not None and any(attribute.values)
         if column.claim is not None and column.claim.kind == names.FACTOR and column.claim.is_ordered != ordered:
             message = "the metadata disagree about whether the levels are ordered"
-            found, expected = ("ordered" if one else "not ordered" for one in (ordered, column.claim.is_ordered))
+            found, expected = ("ordered" if node else "not ordered" for node in (ordered, column.claim.is_ordered))
             yield Breach("error", column.path, message, found, expected)
 
 
@@ -469,14 +471,14 @@ def old_factors_hold_levels(frame: RawFrame) -> Iterator[Breach]:
 
 
 def _texts_are_levels(column: RawColumn) -> Iterator[Breach]:
-    one, metadata = column.rows, column.frame.metadata
-    if column.type != names.FACTOR or one is None or not column.is_text or not one.is_flat or metadata is None:
+    node, metadata = column.rows, column.frame.metadata
+    if column.type != names.FACTOR or node is None or not column.is_text or not node.is_flat or metadata is None:
         return
     if column.claim is None or column.claim.levels is None or _count_levels(column) is None:
         return
     levels = read_levels(metadata, column.claim.levels, column.frame.group)
     allowed = {str(level).encode() for level in levels.to_pylist() if level is not None}
-    outside = text_outside(one, allowed, column.mark if isinstance(column.mark, bytes) else None)
+    outside = text_outside(node, allowed, column.mark if isinstance(column.mark, bytes) else None)
     if outside is not None:
         message = f"the string of row {outside[0]} is not a level"
         yield Breach("error", column.path, message, repr(outside[1][:60]), "a level, or the placeholder")

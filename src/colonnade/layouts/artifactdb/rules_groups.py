@@ -27,12 +27,12 @@ def group_is_there(frame: RawFrame) -> Iterator[Breach]:
 
 def version_is_known(frame: RawFrame) -> Iterator[Breach]:
     """DG2: `version`, if the group has it, is a string <major>.<minor>. In a directory OBJECT has the version."""
-    held = frame.node.attribute(names.VERSION) if frame.node is not None else None
-    if frame.node is None or held is None or frame.is_directory:
+    attribute = frame.node.attribute(names.VERSION) if frame.node is not None else None
+    if frame.node is None or attribute is None or frame.is_directory:
         return
     found = frame.node.text(names.VERSION)
     if found is None:
-        yield Breach("error", frame.path, "version is not a scalar string", stored_as(held), "a scalar string")
+        yield Breach("error", frame.path, "version is not a scalar string", stored_as(attribute), "a scalar string")
     elif not VERSION_PATTERN.fullmatch(found) or not found.startswith("1."):
         yield Breach("error", frame.path, "version is unknown", repr(found), "1.<minor>")
 
@@ -41,11 +41,16 @@ def row_count_is_a_count(frame: RawFrame) -> Iterator[Breach]:
     """DG3: `row-count` is a scalar of an unsigned integer type, except in legacy frames."""
     if frame.node is None or frame.generation.family == "legacy":
         return
-    held = frame.node.attribute(names.ROW_COUNT)
-    fits = held is not None and held.type is not None and held.is_integer and not held.type.signed
-    if held is None or held.shape != () or not fits or (held.type is not None and held.type.precision > 64):
+    attribute = frame.node.attribute(names.ROW_COUNT)
+    fits = attribute is not None and attribute.type is not None and attribute.is_integer and not attribute.type.signed
+    if (
+        attribute is None
+        or attribute.shape != ()
+        or not fits
+        or (attribute.type is not None and attribute.type.precision > 64)
+    ):
         message = "row-count, the number of rows, is missing or not an unsigned integer"
-        yield Breach("error", frame.path, message, stored_as(held), "a scalar of an unsigned integer type")
+        yield Breach("error", frame.path, message, stored_as(attribute), "a scalar of an unsigned integer type")
 
 
 def column_names_are_names(frame: RawFrame) -> Iterator[Breach]:

@@ -26,37 +26,37 @@ LONGEST_STRETCH = 64 << 20  # bytes of a heap in memory at once
 MOST_COMPARED_LEVELS = 1 << 22  # compared with each other; more levels than that are not plausible
 
 
-def _checked(one: RawNode) -> DatasetInfo:
+def _checked(node: RawNode) -> DatasetInfo:
     """The header of a dataset. Raises a CorruptError if it claims far more than is stored."""
-    if not isinstance(one.header, DatasetInfo):
-        raise CorruptError(one.header, path=one.path)
-    claimed, stored = one.length * max(one.header.type.size, 1), stored_bytes(one.node)
+    if not isinstance(node.header, DatasetInfo):
+        raise CorruptError(node.header, path=node.path)
+    claimed, stored = node.length * max(node.header.type.size, 1), stored_bytes(node.node)
     if claims_too_much(claimed, stored):
-        raise CorruptError(f"{claimed:,} bytes are claimed, {stored:,} are stored", path=one.path)
-    return one.header
+        raise CorruptError(f"{claimed:,} bytes are claimed, {stored:,} are stored", path=node.path)
+    return node.header
 
 
-def images(one: RawNode) -> Iterator[tuple[int, Image]]:
+def images(node: RawNode) -> Iterator[tuple[int, Image]]:
     """The elements of a dataset of rank 1, in blocks with their first row. Nothing for rows in other files."""
-    header = _checked(one)
+    header = _checked(node)
     if header.storage in ("external", "virtual"):
         return
-    for start, stop in cut(0, one.length, header.chunk_rows or DEFAULT_CHUNK_ROWS, header.type):
-        with reading(one.node, header, start, stop - start) as image:
+    for start, stop in cut(0, node.length, header.chunk_rows or DEFAULT_CHUNK_ROWS, header.type):
+        with reading(node.node, header, start, stop - start) as image:
             yield start, image
 
 
-def text_blocks(one: RawNode) -> Iterator[tuple[int, list[bytes | None]]]:
+def text_blocks(node: RawNode) -> Iterator[tuple[int, list[bytes | None]]]:
     """The strings of a dataset of rank 1, each up to its first NUL; None for a null pointer."""
-    for start, image in images(one):
+    for start, image in images(node):
         if image.dtype.kind == "S":
             yield start, [value.split(b"\0", 1)[0] for value in image.tolist()]
         else:
             yield start, [ctypes.string_at(pointer) if pointer else None for pointer in image.tolist()]
 
 
-def all_texts(one: RawNode) -> list[bytes | None]:
-    return [value for _, block in text_blocks(one) for value in block]
+def all_texts(node: RawNode) -> list[bytes | None]:
+    return [value for _, block in text_blocks(node) for value in block]
 
 
 # -- checks of strings --
@@ -105,17 +105,17 @@ def _is_utf8(value: bytes) -> bool:
     return True
 
 
-def check_strings(one: RawNode, form: str = "none", mark: bytes | None = None) -> TextFacts:
+def check_strings(node: RawNode, form: str = "none", mark: bytes | None = None) -> TextFacts:
     """What is wrong with the strings of a dataset. The placeholder of missing rows is allowed anywhere."""
     facts = TextFacts()
-    for start, block in text_blocks(one):
+    for start, block in text_blocks(node):
         facts.add(start, block, form, mark)
     return facts
 
 
-def text_outside(one: RawNode, allowed: set[bytes], mark: bytes | None) -> RowString | None:
+def text_outside(node: RawNode, allowed: set[bytes], mark: bytes | None) -> RowString | None:
     """The first string that is neither allowed nor the placeholder; None if there is none."""
-    for start, block in text_blocks(one):
+    for start, block in text_blocks(node):
         strange = set(block) - allowed - {mark, None}
         if strange:
             row = min(block.index(value) for value in strange)
@@ -123,12 +123,12 @@ def text_outside(one: RawNode, allowed: set[bytes], mark: bytes | None) -> RowSt
     return None
 
 
-def repeated_text(one: RawNode) -> bytes | None:
+def repeated_text(node: RawNode) -> bytes | None:
     """A string that a dataset holds twice; None if there is none."""
-    if one.length > MOST_COMPARED_LEVELS:
+    if node.length > MOST_COMPARED_LEVELS:
         return None
     seen: set[bytes | None] = set()
-    for _, block in text_blocks(one):
+    for _, block in text_blocks(node):
         for value in block:
             if value in seen:
                 return value or b""
@@ -139,9 +139,9 @@ def repeated_text(one: RawNode) -> bytes | None:
 # -- checks of numbers --
 
 
-def code_outside(one: RawNode, n_levels: int, mark: int | None) -> tuple[int, int] | None:
+def code_outside(node: RawNode, n_levels: int, mark: int | None) -> tuple[int, int] | None:
     """The first row whose code is neither that of a level nor the placeholder, and the code; None if there is none."""
-    for start, codes in images(one):
+    for start, codes in images(node):
         bad = codes >= np.uint64(n_levels) if codes.dtype.kind == "u" else (codes < 0) | (codes >= n_levels)
         if mark is not None:
             bad &= codes != mark if _holds(codes.dtype, mark) else True
@@ -156,9 +156,9 @@ def _holds(dtype: np.dtype, number: int) -> bool:
     return int(limits.min) <= number <= int(limits.max)
 
 
-def pointer_outside(one: RawNode, heap_bytes: int) -> tuple[int, int, int] | None:
+def pointer_outside(node: RawNode, heap_bytes: int) -> tuple[int, int, int] | None:
     """The first row whose bytes are not all in the heap, with its offset and length; None if there is none."""
-    for start, pointers in images(one):
+    for start, pointers in images(node):
         first, second = (pointers.dtype.names or ("", ""))[:2]
         offsets, lengths = pointers[first].astype("u8"), pointers[second].astype("u8")
         whole = np.uint64(heap_bytes)
@@ -169,14 +169,14 @@ def pointer_outside(one: RawNode, heap_bytes: int) -> tuple[int, int, int] | Non
     return None
 
 
-def pointed_no_utf8(one: RawNode, heap: RawNode) -> RowString | None:
+def pointed_no_utf8(node: RawNode, heap: RawNode) -> RowString | None:
     """The first row whose bytes in the heap are not UTF-8; None if there is none. All pointers must be in the heap.
 
     Pointers are mostly in heap order, so those of a block cover one stretch of the heap, which is read at once. If the
     stretch is too long, the block is skipped.
     """
     header = _checked(heap)
-    for start, pointers in images(one):
+    for start, pointers in images(node):
         pairs = [(int(pair[0]), int(pair[0]) + int(pair[1])) for pair in pointers]
         first, last = min(pair[0] for pair in pairs), max(pair[1] for pair in pairs)
         if last - first > LONGEST_STRETCH or header.storage in ("external", "virtual"):

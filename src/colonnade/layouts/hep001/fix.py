@@ -47,11 +47,11 @@ def _fixes(rule: str, breaches: Iterable[Breach]) -> tuple[tuple[str, str], ...]
 
 
 def _rewritten_text(
-    rule: str, path: str, node: Node, name: str, held: Attribute | None, charset: Charset = "utf-8"
+    rule: str, path: str, node: Node, name: str, attribute: Attribute | None, charset: Charset = "utf-8"
 ) -> Iterator[Repair]:
     """Store a string attribute again whose value is right but whose storage is wrong."""
-    breaches = list(text_breaches(path, name, held, charset))
-    text = text_of(held)
+    breaches = list(text_breaches(path, name, attribute, charset))
+    text = text_of(attribute)
     if not breaches or text is None or any(breach.severity == "error" for breach in breaches):
         return
     if charset == "ascii" and not text.isascii():
@@ -75,12 +75,12 @@ def _class(table: RawHep001Table) -> Iterator[Repair]:
 
 
 def _version(table: RawHep001Table) -> Iterator[Repair]:
-    held = table.attributes.get(names.VERSION)
-    if held is None:
+    attribute = table.attributes.get(names.VERSION)
+    if attribute is None:
         do = partial(_write_text, table.group, names.VERSION, names.VERSION_VALUE, "ascii")
         yield Repair(table.path, f"VERSION is written: {names.VERSION_VALUE}", (("T2", shown_name(table.path)),), do)
     else:
-        yield from _rewritten_text("T2", table.path, table.group, names.VERSION, held, "ascii")
+        yield from _rewritten_text("T2", table.path, table.group, names.VERSION, attribute, "ascii")
 
 
 def _texts(table: RawHep001Table) -> Iterator[Repair]:
@@ -90,15 +90,15 @@ def _texts(table: RawHep001Table) -> Iterator[Repair]:
 
 
 def _column_texts(table: RawHep001Table) -> Iterator[Repair]:
-    for one in table.members:
+    for node in table.members:
         for name in COLUMN_TEXTS:
-            yield from _rewritten_text("C7", one.path, one.dataset, name, one.attributes.get(name))
+            yield from _rewritten_text("C7", node.path, node.dataset, name, node.attributes.get(name))
 
 
 def _kinds(table: RawHep001Table, lost: Collection[int]) -> Iterator[Repair]:
-    for one in rules_indexes.index_datasets(table):
-        if one.address not in lost:
-            yield from _rewritten_text("S3", one.path, one.dataset, KIND, one.attributes.get(KIND), "ascii")
+    for node in rules_indexes.index_datasets(table):
+        if node.address not in lost:
+            yield from _rewritten_text("S3", node.path, node.dataset, KIND, node.attributes.get(KIND), "ascii")
 
 
 # -- the order of columns, and the name of the first label --
@@ -109,10 +109,10 @@ def _order(table: RawHep001Table) -> Iterator[Repair]:
     if not breaches:
         return
     order = listed_order(table) or []
-    columns = {one.name for one in table.columns}
-    others = {name for name in table.datasets if name not in columns} - {one.name for one in table.categories}
+    columns = {node.name for node in table.columns}
+    others = {name for name in table.datasets if name not in columns} - {node.name for node in table.categories}
     kept = [name for name in dict.fromkeys(order) if name in columns or name in others]
-    wanted = [*kept, *(one.name for one in table.columns if one.name not in set(kept))]
+    wanted = [*kept, *(node.name for node in table.columns if node.name not in set(kept))]
     shown = ", ".join(shown_name(name) for name in wanted[:8]) + (", ..." if len(wanted) > 8 else "")
     do = partial(_write_order, table.group, wanted)
     yield Repair(table.path, f"column-order is rewritten: {shown}", _fixes("T4", breaches), do)
@@ -153,31 +153,36 @@ def _delete(node: Node, name: str) -> bool:
 
 
 def _categories(table: RawHep001Table) -> Iterator[Repair]:
-    for one in table.members:
-        held = one.attributes.get(names.CATEGORIES)
-        breaches = list(reference_breaches(one.path, names.CATEGORIES, held, scalar=True))
-        if breaches and held is not None and held.is_references and len(held.values) == 1:
-            do = partial(_write_reference, one.dataset, names.CATEGORIES, held.values[0])
+    for node in table.members:
+        attribute = node.attributes.get(names.CATEGORIES)
+        breaches = list(reference_breaches(node.path, names.CATEGORIES, attribute, scalar=True))
+        if breaches and attribute is not None and attribute.is_references and len(attribute.values) == 1:
+            do = partial(_write_reference, node.dataset, names.CATEGORIES, attribute.values[0])
             summary = "_categories is rewritten as one reference"
-            if one.targets(names.CATEGORIES) != [None]:
-                yield Repair(one.path, summary, _fixes("C7", breaches), do)
+            if node.targets(names.CATEGORIES) != [None]:
+                yield Repair(node.path, summary, _fixes("C7", breaches), do)
     reported = {breach.path for breach in categories_say_what_they_are(table)}
-    for one in table.categories:
-        if one.path in reported:
-            yield from _marks_of_categories(one)
+    for node in table.categories:
+        if node.path in reported:
+            yield from _marks_of_categories(node)
 
 
-def _marks_of_categories(one: RawDataset) -> Iterator[Repair]:
-    held, fixes = one.attributes.get(names.ENCODING_TYPE), (("C9", shown_name(one.path)),)
-    utf8 = held is not None and held.type is not None and held.type.charset == "utf-8" and held.shape == ()
-    if held is None or (text_of(held) == "categorical" and not utf8):
-        do = partial(_write_text, one.dataset, names.ENCODING_TYPE, "categorical", "utf-8")
-        yield Repair(one.path, "encoding-type is written: categorical", fixes, do)
-    held = one.attributes.get(names.ORDERED)
-    flag = False if held is None else flag_of(held)
-    if flag is not None and list(flag_breaches(one.path, names.ORDERED, held)):
+def _marks_of_categories(node: RawDataset) -> Iterator[Repair]:
+    attribute, fixes = node.attributes.get(names.ENCODING_TYPE), (("C9", shown_name(node.path)),)
+    utf8 = (
+        attribute is not None
+        and attribute.type is not None
+        and attribute.type.charset == "utf-8"
+        and attribute.shape == ()
+    )
+    if attribute is None or (text_of(attribute) == "categorical" and not utf8):
+        do = partial(_write_text, node.dataset, names.ENCODING_TYPE, "categorical", "utf-8")
+        yield Repair(node.path, "encoding-type is written: categorical", fixes, do)
+    attribute = node.attributes.get(names.ORDERED)
+    flag = False if attribute is None else flag_of(attribute)
+    if flag is not None and list(flag_breaches(node.path, names.ORDERED, attribute)):
         summary = f"ordered is written as a boolean: {'TRUE' if flag else 'FALSE'}"
-        yield Repair(one.path, summary, fixes, partial(_write_flag, one.dataset, flag))
+        yield Repair(node.path, summary, fixes, partial(_write_flag, node.dataset, flag))
 
 
 def _write_flag(node: Node, flag: bool) -> bool:
@@ -204,24 +209,24 @@ class _Sides:
     others: Sequence[RawDataset]
     on_columns: str
 
-    def _can_be_written(self, one: RawDataset, name: str) -> bool:
-        held = one.attributes.get(name)
-        return held is None or held.is_references
+    def _can_be_written(self, node: RawDataset, name: str) -> bool:
+        attribute = node.attributes.get(name)
+        return attribute is None or attribute.is_references
 
     def wanted(self) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
         """The references that the columns and the other side must have: the union of both sides, without duplicates.
 
         Each object keeps the order of its existing references.
         """
-        columns = {one.address for one in self.columns if self._can_be_written(one, self.on_columns)}
-        others = {one.address for one in self.others if self._can_be_written(one, names.COLUMNS_LIST)}
+        columns = {node.address for node in self.columns if self._can_be_written(node, self.on_columns)}
+        others = {node.address for node in self.others if self._can_be_written(node, names.COLUMNS_LIST)}
         by_column = {
-            one.address: {place: None for place in one.targets(self.on_columns) if place in others}
-            for one in self.columns
+            node.address: {place: None for place in node.targets(self.on_columns) if place in others}
+            for node in self.columns
         }
         by_other = {
-            one.address: {place: None for place in one.targets(names.COLUMNS_LIST) if place in columns}
-            for one in self.others
+            node.address: {place: None for place in node.targets(names.COLUMNS_LIST) if place in columns}
+            for node in self.others
         }
         for column, places in by_column.items():
             for place in places:
@@ -232,27 +237,27 @@ class _Sides:
                 if place is not None and other in others:
                     by_column[place].setdefault(other)
         return (
-            {one: [place for place in places if place is not None] for one, places in by_column.items()},
-            {one: [place for place in places if place is not None] for one, places in by_other.items()},
+            {node: [place for place in places if place is not None] for node, places in by_column.items()},
+            {node: [place for place in places if place is not None] for node, places in by_other.items()},
         )
 
 
 def _rewritten_references(
-    rules: tuple[str, ...], one: RawDataset, name: str, wanted: list[int], nodes: dict[int | None, RawDataset]
+    rules: tuple[str, ...], node: RawDataset, name: str, wanted: list[int], nodes: dict[int | None, RawDataset]
 ) -> Iterator[Repair]:
-    held = one.attributes.get(name)
-    if held is not None and not held.is_references:
+    attribute = node.attributes.get(name)
+    if attribute is not None and not attribute.is_references:
         return
-    if held is None and not wanted:
+    if attribute is None and not wanted:
         return
-    stored_right = held is None or not list(reference_breaches(one.path, name, held, scalar=False))
-    if stored_right and one.targets(name) == wanted:
+    stored_right = attribute is None or not list(reference_breaches(node.path, name, attribute, scalar=False))
+    if stored_right and node.targets(name) == wanted:
         return
     shown = ", ".join(shown_name(nodes[place].name) for place in wanted[:8]) + (", ..." if len(wanted) > 8 else "")
     summary = f"{name} is rewritten: {shown or 'no references'}"
-    fixes = tuple((rule, shown_name(one.path)) for rule in rules)
-    do = partial(_write_references, one.dataset, name, [nodes[place].dataset for place in wanted])
-    yield Repair(one.path, summary, fixes, do)
+    fixes = tuple((rule, shown_name(node.path)) for rule in rules)
+    do = partial(_write_references, node.dataset, name, [nodes[place].dataset for place in wanted])
+    yield Repair(node.path, summary, fixes, do)
 
 
 def _write_references(node: Node, name: str, targets: Sequence[Any]) -> bool:
@@ -269,27 +274,31 @@ def _labels(table: RawHep001Table) -> Iterator[Repair]:
     """I1, I2, C7: the references from columns to labels and back."""
     sides = _Sides(table.members, table.members, names.INDEXES)
     by_column, by_label = sides.wanted()
-    for one in table.members:
-        yield from _rewritten_references(("I2", "C7"), one, names.INDEXES, by_column[one.address], table.by_address)
-        yield from _rewritten_references(("I1", "I2"), one, names.COLUMNS_LIST, by_label[one.address], table.by_address)
+    for node in table.members:
+        yield from _rewritten_references(("I2", "C7"), node, names.INDEXES, by_column[node.address], table.by_address)
+        yield from _rewritten_references(
+            ("I1", "I2"), node, names.COLUMNS_LIST, by_label[node.address], table.by_address
+        )
 
 
 def _index_references(table: RawHep001Table, lost: Collection[int]) -> Iterator[Repair]:
     """S2, C7: the references from columns to indexes that are not removed, and from these indexes to columns."""
-    kept = [one for one in rules_indexes.index_datasets(table) if one.address not in lost and KIND in one.attributes]
+    kept = [
+        node for node in rules_indexes.index_datasets(table) if node.address not in lost and KIND in node.attributes
+    ]
     sides = _Sides(table.members, kept, names.SEARCH_INDEXES)
     by_column, by_index = sides.wanted()
-    others = {place for one in table.indexes.values() if KIND not in one.attributes for place in [one.address]}
-    for one in table.members:
-        wanted = by_column[one.address]
-        stay = [place for place in dict.fromkeys(one.targets(names.SEARCH_INDEXES)) if place in others]
+    others = {place for node in table.indexes.values() if KIND not in node.attributes for place in [node.address]}
+    for node in table.members:
+        wanted = by_column[node.address]
+        stay = [place for place in dict.fromkeys(node.targets(names.SEARCH_INDEXES)) if place in others]
         wanted = [*wanted, *(place for place in stay if place is not None)]
-        if set(one.targets(names.SEARCH_INDEXES)) & set(lost):
+        if set(node.targets(names.SEARCH_INDEXES)) & set(lost):
             continue  # rewritten when those indexes are removed
-        yield from _rewritten_references(("S2", "C7"), one, names.SEARCH_INDEXES, wanted, table.index_by_address)
-    for one in kept:
+        yield from _rewritten_references(("S2", "C7"), node, names.SEARCH_INDEXES, wanted, table.index_by_address)
+    for node in kept:
         yield from _rewritten_references(
-            ("S2",), one, names.COLUMNS_LIST, by_index[one.address], table.member_by_address
+            ("S2",), node, names.COLUMNS_LIST, by_index[node.address], table.member_by_address
         )
 
 
@@ -300,23 +309,23 @@ def bad_indexes(table: RawHep001Table, wrong: Collection[str]) -> list[IndexPlan
     """The indexes of known kinds to remove. `wrong` are the names of those whose contents are wrong."""
     reported = _reported(table)
     referring: dict[int | None, list[str]] = {}
-    for one in table.members:
-        for place in dict.fromkeys(one.targets(names.SEARCH_INDEXES)):
-            referring.setdefault(place, []).append(one.name)
+    for node in table.members:
+        for place in dict.fromkeys(node.targets(names.SEARCH_INDEXES)):
+            referring.setdefault(place, []).append(node.name)
     misplaced = [table.datasets[name] for name in sorted(table.misplaced)]
     found = []
-    for one in (*rules_indexes.index_datasets(table), *misplaced):
-        kind = rules_indexes.kind_of(one)
-        column = rules_indexes.column_of(table, one)
-        linked = column is not None and referring.get(one.address, []) == [column.name]
-        bad = reported.get(one.path, ()) + ((("S8", shown_name(one.path)),) if one.name in wrong else ())
+    for node in (*rules_indexes.index_datasets(table), *misplaced):
+        kind = rules_indexes.kind_of(node)
+        column = rules_indexes.column_of(table, node)
+        linked = column is not None and referring.get(node.address, []) == [column.name]
+        bad = reported.get(node.path, ()) + ((("S8", shown_name(node.path)),) if node.name in wrong else ())
         if kind is None or (linked and not bad):
             continue
-        sides = [column.name] if column is not None else referring.get(one.address, [])
-        paths = {one.path, *(table.datasets[name].path for name in referring.get(one.address, []))}
+        sides = [column.name] if column is not None else referring.get(node.address, [])
+        paths = {node.path, *(table.datasets[name].path for name in referring.get(node.address, []))}
         paths |= {column.path} if column is not None else set()
         fixes = bad + tuple(("S2", shown_name(path)) for path in sorted(paths) if not linked)
-        found.append(IndexPlan(one.name, one.path, one.address, kind.word, _buildable(table, sides), fixes))
+        found.append(IndexPlan(node.name, node.path, node.address, kind.word, _buildable(table, sides), fixes))
     return found
 
 
@@ -347,21 +356,21 @@ def remove_indexes(table: RawHep001Table, gone: Sequence[IndexPlan]) -> None:
     misplaced = [table.datasets[plan.name] for plan in gone if plan.name in table.misplaced]
     values = {
         place
-        for one in (*table.indexes.values(), *misplaced)
-        if one.address in lost
-        for place in one.targets("_values")
+        for node in (*table.indexes.values(), *misplaced)
+        if node.address in lost
+        for place in node.targets("_values")
     }
     home = open_group(table.group, names.SEARCH_INDEXES) if exists(table.group, names.SEARCH_INDEXES) else None
-    for one in table.indexes.values():
-        if home is not None and (one.address in lost or one.address in values):
-            unlink(home, one.name)
-    for one in misplaced:
-        unlink(table.group, one.name)
-    for one in table.members:
-        targets = dict.fromkeys(one.targets(names.SEARCH_INDEXES))
+    for node in table.indexes.values():
+        if home is not None and (node.address in lost or node.address in values):
+            unlink(home, node.name)
+    for node in misplaced:
+        unlink(table.group, node.name)
+    for node in table.members:
+        targets = dict.fromkeys(node.targets(names.SEARCH_INDEXES))
         if lost & set(targets):
             left = [place for place in targets if place in table.index_by_address and place not in lost]
             nodes = [table.index_by_address[place].dataset for place in left]
-            _write_references(one.dataset, names.SEARCH_INDEXES, nodes)
+            _write_references(node.dataset, names.SEARCH_INDEXES, nodes)
     if home is not None and not children(home):
         unlink(table.group, names.SEARCH_INDEXES)

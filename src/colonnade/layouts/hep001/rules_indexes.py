@@ -28,18 +28,18 @@ _HOME = f"the group {names.SEARCH_INDEXES}"
 
 def values_datasets(table: RawHep001Table) -> set[int | None]:
     """The addresses of the values datasets of bitmaps."""
-    return {place for one in table.indexes.values() for place in one.targets("_values")}
+    return {place for node in table.indexes.values() for place in node.targets("_values")}
 
 
 def index_datasets(table: RawHep001Table) -> list[RawDataset]:
     """The search indexes, without the values datasets of bitmaps."""
     values = values_datasets(table)
-    return [one for one in table.indexes.values() if one.address not in values and one.problem is None]
+    return [node for node in table.indexes.values() if node.address not in values and node.problem is None]
 
 
-def column_of(table: RawHep001Table, one: RawDataset) -> RawDataset | None:
+def column_of(table: RawHep001Table, node: RawDataset) -> RawDataset | None:
     """The one column of an index; None if it does not refer to exactly one."""
-    targets = one.targets(names.COLUMNS_LIST)
+    targets = node.targets(names.COLUMNS_LIST)
     return table.member_by_address.get(targets[0]) if len(targets) == 1 else None
 
 
@@ -56,38 +56,38 @@ def all_indexes_are_in_one_place(table: RawHep001Table) -> Iterator[Breach]:
 
 def columns_and_indexes_agree(table: RawHep001Table) -> Iterator[Breach]:
     """S2: an index lists a column exactly when the column refers to it. The four kinds list exactly one column."""
-    listed = {one.address: set(one.targets(names.COLUMNS_LIST)) for one in table.indexes.values()}
-    for one in index_datasets(table):
-        yield from _columns_of_index(table, one)
-    for one in table.members:
-        yield from _indexes_of_column(table, one, listed)
+    listed = {node.address: set(node.targets(names.COLUMNS_LIST)) for node in table.indexes.values()}
+    for node in index_datasets(table):
+        yield from _columns_of_index(table, node)
+    for node in table.members:
+        yield from _indexes_of_column(table, node, listed)
 
 
-def _columns_of_index(table: RawHep001Table, one: RawDataset) -> Iterator[Breach]:
-    held = one.attributes.get(names.COLUMNS_LIST)
+def _columns_of_index(table: RawHep001Table, node: RawDataset) -> Iterator[Breach]:
+    attribute = node.attributes.get(names.COLUMNS_LIST)
     expected = "a reference to one column of the table"
-    if held is None:
-        if KIND in one.attributes:
-            yield Breach("error", one.path, "the index does not name its column", "no such attribute", expected)
+    if attribute is None:
+        if KIND in node.attributes:
+            yield Breach("error", node.path, "the index does not name its column", "no such attribute", expected)
         return
-    yield from reference_breaches(one.path, names.COLUMNS_LIST, held, scalar=False)
-    targets = one.targets(names.COLUMNS_LIST)
-    if held.is_references and any(place not in table.member_by_address for place in targets):
+    yield from reference_breaches(node.path, names.COLUMNS_LIST, attribute, scalar=False)
+    targets = node.targets(names.COLUMNS_LIST)
+    if attribute.is_references and any(place not in table.member_by_address for place in targets):
         yield Breach(
-            "error", one.path, "_columns_list refers to something else than a column", "another object", expected
+            "error", node.path, "_columns_list refers to something else than a column", "another object", expected
         )
-    elif held.is_references and len(targets) != 1 and kind_of(one) is not None:
+    elif attribute.is_references and len(targets) != 1 and kind_of(node) is not None:
         message = "an index of this kind must have exactly one column"
-        yield Breach("error", one.path, message, f"{len(targets)} columns", expected)
+        yield Breach("error", node.path, message, f"{len(targets)} columns", expected)
     for place in dict.fromkeys(targets):
         column = table.member_by_address.get(place)
-        if column is not None and one.address not in column.targets(names.SEARCH_INDEXES):
-            message = f"index {one.name!r} lists this column, which does not refer back in {names.SEARCH_INDEXES}"
-            yield Breach("error", column.path, message, "no reference", f"a reference to {one.name!r}")
+        if column is not None and node.address not in column.targets(names.SEARCH_INDEXES):
+            message = f"index {node.name!r} lists this column, which does not refer back in {names.SEARCH_INDEXES}"
+            yield Breach("error", column.path, message, "no reference", f"a reference to {node.name!r}")
 
 
-def _indexes_of_column(table: RawHep001Table, one: RawDataset, listed: dict[int, set[int | None]]) -> Iterator[Breach]:
-    counts = Counter(one.targets(names.SEARCH_INDEXES))
+def _indexes_of_column(table: RawHep001Table, node: RawDataset, listed: dict[int, set[int | None]]) -> Iterator[Breach]:
+    counts = Counter(node.targets(names.SEARCH_INDEXES))
     for place, count in counts.items():
         index = table.index_by_address.get(place)
         misplaced = table.by_address.get(place)
@@ -95,74 +95,74 @@ def _indexes_of_column(table: RawHep001Table, one: RawDataset, listed: dict[int,
             continue  # reported by S1
         if index is None or place is None:
             message = f"{names.SEARCH_INDEXES} does not refer to a search index of this table"
-            yield Breach("error", one.path, message, "a reference that leads elsewhere", f"datasets in {_HOME}")
-        elif one.address not in listed[place] and names.COLUMNS_LIST in index.attributes:
-            message = f"column {one.name!r} refers to this index, which does not list it"
-            yield Breach("error", index.path, message, "not in _columns_list", f"a reference to {one.name!r}")
+            yield Breach("error", node.path, message, "a reference that leads elsewhere", f"datasets in {_HOME}")
+        elif node.address not in listed[place] and names.COLUMNS_LIST in index.attributes:
+            message = f"column {node.name!r} refers to this index, which does not list it"
+            yield Breach("error", index.path, message, "not in _columns_list", f"a reference to {node.name!r}")
         if index is not None and count > 1:
             message = f"{names.SEARCH_INDEXES} names an index twice"
-            yield Breach("warning", one.path, message, f"{index.name!r} {count} times", "each once")
+            yield Breach("warning", node.path, message, f"{index.name!r} {count} times", "each once")
 
 
 def indexes_say_their_kind(table: RawHep001Table) -> Iterator[Breach]:
     """S3: KIND exists and is stored correctly. Unknown kinds are reported."""
-    for one in index_datasets(table):
-        held = one.attributes.get(KIND)
-        if held is None:
+    for node in index_datasets(table):
+        attribute = node.attributes.get(KIND)
+        if attribute is None:
             message = "an index without KIND, which is not the values of a bitmap either"
-            yield Breach("error", one.path, message, "no such attribute", f"one of {names_in_files()}")
+            yield Breach("error", node.path, message, "no such attribute", f"one of {names_in_files()}")
             continue
-        yield from text_breaches(one.path, KIND, held, "ascii")
-        text = text_of(held)
+        yield from text_breaches(node.path, KIND, attribute, "ascii")
+        text = text_of(attribute)
         if text is not None and kind_in_file(text) is None:
             message = "an index of an unknown kind: it is kept, but not used"
-            yield Breach("note", one.path, message, repr(shown_name(text)), f"one of {names_in_files()}")
+            yield Breach("note", node.path, message, repr(shown_name(text)), f"one of {names_in_files()}")
 
 
-def kind_of(one: RawDataset) -> Kind | None:
+def kind_of(node: RawDataset) -> Kind | None:
     """The kind of an index; None if it is unknown."""
-    return kind_in_file(text_of(one.attributes.get(KIND)))
+    return kind_in_file(text_of(node.attributes.get(KIND)))
 
 
 def indexes_suit(kind: Kind, table: RawHep001Table) -> Iterator[Breach]:
     """S4 to S7: every index of this kind has the attributes and the form that its kind requires."""
-    for one in index_datasets(table):
-        if kind_of(one) is kind:
-            breaches = [breach for required in kind.attributes for breach in _attribute(table, one, kind, required)]
+    for node in index_datasets(table):
+        if kind_of(node) is kind:
+            breaches = [breach for required in kind.attributes for breach in _attribute(table, node, kind, required)]
             yield from breaches
             if all(breach.severity != "error" for breach in breaches):
-                yield from _suits_its_column(table, one, kind)
+                yield from _suits_its_column(table, node, kind)
 
 
-def _attribute(table: RawHep001Table, one: RawDataset, kind: Kind, required: IndexAttribute) -> Iterator[Breach]:
-    name, held = required.name, one.attributes.get(required.name)
+def _attribute(table: RawHep001Table, node: RawDataset, kind: Kind, required: IndexAttribute) -> Iterator[Breach]:
+    name, attribute = required.name, node.attributes.get(required.name)
     match required.holds:
         case "count":
-            return count_breaches(one.path, name, held, required.size, required.scalar)
+            return count_breaches(node.path, name, attribute, required.size, required.scalar)
         case "flag":
-            return flag_breaches(one.path, name, held)
+            return flag_breaches(node.path, name, attribute)
         case "ascii":
-            return text_breaches(one.path, name, held, "ascii")
+            return text_breaches(node.path, name, attribute, "ascii")
         case "values":
-            return _values_are_in_place(table, one, kind, name)
+            return _values_are_in_place(table, node, kind, name)
 
 
-def _values_are_in_place(table: RawHep001Table, one: RawDataset, kind: Kind, name: str) -> Iterator[Breach]:
-    held = one.attributes.get(name)
+def _values_are_in_place(table: RawHep001Table, node: RawDataset, kind: Kind, name: str) -> Iterator[Breach]:
+    attribute = node.attributes.get(name)
     expected = f"a scalar object reference to a dataset in {_HOME}"
-    if held is None:
+    if attribute is None:
         message = f"the {kind.word} does not refer to its values"
-        yield Breach("error", one.path, message, "no such attribute", expected)
+        yield Breach("error", node.path, message, "no such attribute", expected)
         return
-    yield from reference_breaches(one.path, name, held, scalar=True)
-    if any(target not in table.index_by_address for target in one.targets(name)):
+    yield from reference_breaches(node.path, name, attribute, scalar=True)
+    if any(target not in table.index_by_address for target in node.targets(name)):
         message = f"the values of this {kind.word} are not in the group of search indexes"
-        yield Breach("error", one.path, message, "a reference that leads elsewhere", expected)
+        yield Breach("error", node.path, message, "a reference that leads elsewhere", expected)
 
 
-def _suits_its_column(table: RawHep001Table, one: RawDataset, kind: Kind) -> Iterator[Breach]:
+def _suits_its_column(table: RawHep001Table, node: RawDataset, kind: Kind) -> Iterator[Breach]:
     """Why an index whose attributes are right cannot be used for its column."""
-    column = column_of(table, one)
+    column = column_of(table, node)
     if column is None:
         return  # reported by S2
     info = table.column_info(column)
@@ -170,21 +170,21 @@ def _suits_its_column(table: RawHep001Table, one: RawDataset, kind: Kind) -> Ite
         return  # reported by C1, C8 or C9
     if domain_of(info.type) is None:
         message = f"column {column.name!r} cannot have an index: its values cannot be compared"
-        yield Breach("error", one.path, message, str(info.type), "a type whose values can be ordered")
+        yield Breach("error", node.path, message, str(info.type), "a type whose values can be ordered")
         return
     reason = refusal(info)
     if reason is not None:
         message = f"this index of column {column.name!r} is not used: {reason}"
-        yield Breach("note", one.path, message, reason, "a column whose index can be used")
+        yield Breach("note", node.path, message, reason, "a column whose index can be used")
         return
-    problem = _problem(one, info, kind)
+    problem = _problem(node, info, kind)
     if problem is not None:
         message = f"the index does not match column {column.name!r}: {problem}"
-        yield Breach("error", one.path, message, problem, f"a {kind.name} that matches this column")
+        yield Breach("error", node.path, message, problem, f"a {kind.name} that matches this column")
 
 
-def _problem(one: RawDataset, column: ColumnInfo, kind: Kind) -> str | None:
+def _problem(node: RawDataset, column: ColumnInfo, kind: Kind) -> str | None:
     try:
-        return kind.open(one.dataset, column, None).problem()
+        return kind.open(node.dataset, column, None).problem()
     except BAD_INDEX as error:
         return str(error)

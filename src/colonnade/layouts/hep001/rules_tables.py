@@ -27,29 +27,29 @@ _FOREIGN = {
 
 def class_says_table(table: RawHep001Table) -> Iterator[Breach]:
     """T1: CLASS is a scalar string of exactly 12 ASCII bytes."""
-    held = table.attributes.get(names.CLASS)
-    if held is None or held.type is None:
+    attribute = table.attributes.get(names.CLASS)
+    if attribute is None or attribute.type is None:
         return
     expected = "a scalar string of 12 bytes, ascii"
-    if held.shape != ():
+    if attribute.shape != ():
         message = "CLASS is not a scalar: other readers do not recognise this table"
-        yield Breach("error", table.path, message, stored_as(held), expected)
+        yield Breach("error", table.path, message, stored_as(attribute), expected)
         return
-    storage = list(text_breaches(table.path, names.CLASS, held, "ascii"))
+    storage = list(text_breaches(table.path, names.CLASS, attribute, "ascii"))
     yield from storage
-    if not storage and held.type.size != len(names.CLASS_VALUE):
-        yield Breach("warning", table.path, "CLASS does not have 12 bytes", stored_as(held), expected)
+    if not storage and attribute.type.size != len(names.CLASS_VALUE):
+        yield Breach("warning", table.path, "CLASS does not have 12 bytes", stored_as(attribute), expected)
 
 
 def version_is_known(table: RawHep001Table) -> Iterator[Breach]:
     """T2: VERSION exists, is a number that this revision covers, and is stored as ASCII."""
-    held = table.attributes.get(names.VERSION)
+    attribute = table.attributes.get(names.VERSION)
     expected = f"'{names.VERSION_VALUE}'"
-    if held is None:
+    if attribute is None:
         yield Breach("error", table.path, "VERSION is missing", "no such attribute", expected)
         return
-    yield from text_breaches(table.path, names.VERSION, held, "ascii")
-    text = text_of(held)
+    yield from text_breaches(table.path, names.VERSION, attribute, "ascii")
+    text = text_of(attribute)
     match = re.fullmatch(r"(\d{1,6})(?:\.(\d{1,6}))?(?:\..*)?", text or "")
     if text is not None and match is None:
         yield Breach("error", table.path, "VERSION is not a version number", repr(text), expected)
@@ -69,22 +69,22 @@ def texts_are_stored_right(table: RawHep001Table) -> Iterator[Breach]:
 
 def order_is_stored_right(table: RawHep001Table) -> Iterator[Breach]:
     """T4: column-order is a 1-D array of UTF-8 strings of fixed length, required if a table has several columns."""
-    held = table.attributes.get(names.COLUMN_ORDER)
+    attribute = table.attributes.get(names.COLUMN_ORDER)
     expected = "a 1-D array of strings of fixed length, utf-8"
-    if held is None:
+    if attribute is None:
         if len(table.columns) > 1:
             message = "there is no column-order, so the order of columns is undefined"
             yield Breach("warning", table.path, message, "no such attribute", expected)
-    elif held.problem is not None:
+    elif attribute.problem is not None:
         return
-    elif not held.is_text and held.values + (held.shape or ()) != (0,):
-        yield Breach("error", table.path, "column-order does not hold strings", stored_as(held), expected)
-    elif held.type is None or held.shape is None or len(held.shape) != 1:
-        yield Breach("warning", table.path, "column-order is not a 1-D array", stored_as(held), expected)
-    elif held.type.kind == "text":
-        yield Breach("warning", table.path, "column-order is of variable length", stored_as(held), expected)
-    elif held.is_text and held.type.charset != "utf-8":
-        yield Breach("warning", table.path, "column-order is marked as ascii", stored_as(held), expected)
+    elif not attribute.is_text and attribute.values + (attribute.shape or ()) != (0,):
+        yield Breach("error", table.path, "column-order does not hold strings", stored_as(attribute), expected)
+    elif attribute.type is None or attribute.shape is None or len(attribute.shape) != 1:
+        yield Breach("warning", table.path, "column-order is not a 1-D array", stored_as(attribute), expected)
+    elif attribute.type.kind == "text":
+        yield Breach("warning", table.path, "column-order is of variable length", stored_as(attribute), expected)
+    elif attribute.is_text and attribute.type.charset != "utf-8":
+        yield Breach("warning", table.path, "column-order is marked as ascii", stored_as(attribute), expected)
 
 
 def order_lists_every_column_once(table: RawHep001Table) -> Iterator[Breach]:
@@ -92,8 +92,8 @@ def order_lists_every_column_once(table: RawHep001Table) -> Iterator[Breach]:
     order = listed_order(table)
     if order is None:
         return
-    columns = {one.name for one in table.columns}
-    categories = {one.name for one in table.categories}
+    columns = {node.name for node in table.columns}
+    categories = {node.name for node in table.categories}
     for name, count in Counter(order).items():
         shown = repr(shown_name(name))
         if name in columns and count > 1:
@@ -106,21 +106,21 @@ def order_lists_every_column_once(table: RawHep001Table) -> Iterator[Breach]:
                 "error", table.path, f"column-order names {shown}, which is not in this table", shown, "columns only"
             )
     named = set(order)
-    for one in table.columns:
-        if one.name not in named:
-            yield Breach("error", one.path, "column-order does not name this column", "not named", "named once")
+    for node in table.columns:
+        if node.name not in named:
+            yield Breach("error", node.path, "column-order does not name this column", "not named", "named once")
 
 
 def listed_order(table: RawHep001Table) -> list[str] | None:
     """The names in column-order; None if it does not exist or cannot be read."""
-    held = table.attributes.get(names.COLUMN_ORDER)
-    return held.texts() if held is not None and held.is_text else None
+    attribute = table.attributes.get(names.COLUMN_ORDER)
+    return attribute.texts() if attribute is not None and attribute.is_text else None
 
 
 def index_leads_to_rows(table: RawHep001Table) -> Iterator[Breach]:
     """T5: `_index` names a column or label."""
     name = text_of(table.attributes.get(names.INDEX))
-    known = {one.name for one in table.members}
+    known = {node.name for node in table.members}
     if name is not None and name not in known:
         yield Breach(
             "error",
@@ -140,11 +140,11 @@ def foreign_objects(table: RawHep001Table) -> Iterator[Breach]:
         where = join_path(table.path, child.name)
         if child.kind in _FOREIGN:
             yield Breach("note", where, f"this is {_FOREIGN[child.kind]}", child.kind, "the table's own objects only")
-        one = table.datasets.get(child.name)
-        if one is None or one.problem is not None or one.is_flat or child.name in order:
+        node = table.datasets.get(child.name)
+        if node is None or node.problem is not None or node.is_flat or child.name in order:
             continue
-        if names.COLUMNS_LIST not in one.attributes:
-            yield Breach("note", where, "a dataset that is not a column: its rank is not 1", one.shape_text, "rank 1")
+        if names.COLUMNS_LIST not in node.attributes:
+            yield Breach("note", where, "a dataset that is not a column: its rank is not 1", node.shape_text, "rank 1")
 
 
 def everything_can_be_read(table: RawHep001Table) -> Iterator[Breach]:
@@ -155,15 +155,15 @@ def everything_can_be_read(table: RawHep001Table) -> Iterator[Breach]:
             yield Breach("error", where, "this link leads nowhere, or to an object that cannot be opened")
     if table.home_problem is not None:
         yield Breach("error", join_path(table.path, names.SEARCH_INDEXES), table.home_problem)
-    for name, held in table.attributes.items():
-        if held.problem is not None:
-            yield Breach("error", table.path, f"attribute {name}: {held.problem}")
-    for one in (*table.datasets.values(), *table.indexes.values()):
-        if one.problem is not None:
-            yield Breach("error", one.path, one.problem)
-        for name, held in one.attributes.items():
-            if held.problem is not None:
-                yield Breach("error", one.path, f"attribute {name}: {held.problem}")
+    for name, stored in table.attributes.items():
+        if stored.problem is not None:
+            yield Breach("error", table.path, f"attribute {name}: {stored.problem}")
+    for node in (*table.datasets.values(), *table.indexes.values()):
+        if node.problem is not None:
+            yield Breach("error", node.path, node.problem)
+        for name, stored in node.attributes.items():
+            if stored.problem is not None:
+                yield Breach("error", node.path, f"attribute {name}: {stored.problem}")
 
 
 # -- objects that claim to be a table but are not --
@@ -171,16 +171,16 @@ def everything_can_be_read(table: RawHep001Table) -> Iterator[Breach]:
 
 def claim(group: Group, path: str) -> tuple[str, Breach] | None:
     """For a group that is not a table: the rule it breaks if it was meant to be one, and how; otherwise None."""
-    held = attributes.inspect(group, names.CLASS)
-    if held is None or not held.is_text:
-        return _claim_by_parts(group, path, "no such attribute" if held is None else stored_as(held))
-    values = [text.strip() for text in held.texts()]
+    stored = attributes.inspect(group, names.CLASS)
+    if stored is None or not stored.is_text:
+        return _claim_by_parts(group, path, "no such attribute" if stored is None else stored_as(stored))
+    values = [text.strip() for text in stored.texts()]
     if values == [names.CLASS_VALUE] and attributes.inspect(group, names.LATER_REVISION) is not None:
         message = "a table of a later revision of HEP001, which is not read and not checked here"
         return "T2", Breach("note", path, message, f"the attribute {names.LATER_REVISION}", "HEP001 1.0", _NEWER)
     if any(text.upper() == names.CLASS_VALUE for text in values):
         message = "CLASS is almost that of a table: readers ignore this group"
-        found = f"{stored_as(held)}: {', '.join(map(ascii, values[:4]))}"
+        found = f"{stored_as(stored)}: {', '.join(map(ascii, values[:4]))}"
         return "T1", Breach("error", path, message, found, f"'{names.CLASS_VALUE}'", _WRITE_CLASS)
     return None
 
