@@ -20,19 +20,19 @@ MOST_EXPRESSIONS = 5.2  # percent
 MOST_WORDS = {
     "anndata": 173,
     "cli": 2,
-    "columns": 96,
+    "columns": 59,
     "dataclass": 14,
-    "edit": 64,
+    "edit": 11,
     "exchange": 122,
     "h5": 97,
-    "indexes": 34,
+    "indexes": 4,
     "kernels": 4,
-    "layouts": 192,
+    "layouts": 191,
     "model": 2,
     "nodes": 3,
-    "query": 23,
-    "sparse": 53,
-    "table": 63,
+    "query": 6,
+    "sparse": 11,
+    "table": 26,
 }
 
 

@@ -22,7 +22,7 @@ import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +33,7 @@ from colonnade import compute as pc
 class ComplexScalar(pa.ExtensionScalar):
     """One complex number."""
 
-    def as_py(self, **_options: Any) -> complex | None:
+    def as_py(self, **_options: object) -> complex | None:
         parts = self.value.as_py() if self.value is not None else None
         return None if parts is None else complex(parts["r"], parts["i"])
 
@@ -54,7 +54,7 @@ class ComplexType(pa.ExtensionType):
     def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> ComplexType:
         return cls(64 if storage.field(0).type == pa.float32() else 128)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return ComplexType, (self.bits,)
 
     def __arrow_ext_scalar_class__(self) -> type[ComplexScalar]:
@@ -91,7 +91,7 @@ class ReferenceType(pa.ExtensionType):
     def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> ReferenceType:
         return cls("object_reference" if storage.byte_width == 8 else "region_reference")
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return ReferenceType, (self.kind,)
 
 
@@ -113,7 +113,7 @@ class RawType(pa.ExtensionType):
 
         return cls(storage.byte_width, json.loads(serialized)["hdf5_type"])
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return RawType, (self.storage_type.byte_width, self.hdf5_type)
 
 
@@ -280,7 +280,7 @@ def _parse_leaf(text: str) -> pa.DataType:
 _REFUSALS = (OverflowError, ValueError, KeyError, pa.ArrowException)  # KeyError: an unknown time zone
 
 
-def python_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
+def python_values(array: pa.Array | pa.ChunkedArray) -> list[object]:
     """The values as Python objects; None for missing values."""
     try:
         return list(array.to_pylist())
@@ -305,13 +305,15 @@ def _one(array: pa.Array) -> Any:
     if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
         return python_values(array[0].values)
     number = array.view(pa.int32() if kind.bit_width == 32 else pa.int64())[0].as_py()
-    unit: Any = "D" if pa.types.is_date32(kind) else "ms" if pa.types.is_date64(kind) else kind.unit
+    unit: Literal["D", "s", "ms", "us", "ns"] = (
+        "D" if pa.types.is_date32(kind) else "ms" if pa.types.is_date64(kind) else kind.unit
+    )
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return np.datetime64(number, unit)
     return np.timedelta64(number, unit)
 
 
-def python_rows(table: pa.Table) -> list[dict[str, Any]]:
+def python_rows(table: pa.Table) -> list[dict[str, object]]:
     """The rows of a table as dicts."""
     columns = [python_values(column) for column in table.columns]
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]

@@ -11,7 +11,7 @@ import ast
 import ctypes
 import re
 from dataclasses import replace
-from typing import Any
+from typing import SupportsInt
 
 import numpy as np
 import pyarrow as pa
@@ -129,7 +129,7 @@ def _decode_decimal(image: Image, kind: pa.DataType, missing: Mask | None) -> pa
     return array
 
 
-def corrupt_row(row: Any, expected: str, found: object) -> CorruptError:
+def corrupt_row(row: SupportsInt, expected: str, found: object) -> CorruptError:
     return CorruptError(
         f"found {found!r}, expected {expected}",
         row=int(row),

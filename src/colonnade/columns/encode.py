@@ -11,7 +11,6 @@ import decimal
 from collections.abc import Callable
 from dataclasses import field
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -48,7 +47,7 @@ class Encoded:
     """Elements in memory form, and the memory they point to."""
 
     image: Image
-    kept: list[Any] = field(default_factory=list)
+    kept: list[object] = field(default_factory=list)
 
 
 def encode(array: pa.Array, stored: StoredType, fill: bytes | None, name: str) -> Encoded:
@@ -223,7 +222,7 @@ def _encode_sequence(array: pa.Array, stored: StoredType, name: str) -> Encoded:
         _, offset_buffer, data = joined.buffers()
         inner = np.frombuffer(data, dtype="u1") if data is not None else np.zeros(0, dtype="u1")
         starts = np.frombuffer(offset_buffer, dtype="i8", count=len(array), offset=joined.offset * 8)
-        kept: list[Any] = [data]
+        kept: list[object] = [data]
     else:
         lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
         values = array.flatten()
@@ -268,7 +267,7 @@ def _encode_array(array: pa.Array, stored: StoredType, name: str) -> Encoded:
     return Encoded(image.reshape((len(array), *stored.dims, *extra)), inner.kept)
 
 
-def _refuse_missing_where(values: pa.Array, present: Any, name: str, kind: pa.DataType) -> None:
+def _refuse_missing_where(values: pa.Array, present: np.ndarray | None, name: str, kind: pa.DataType) -> None:
     """Raise if a part is missing in a row that is not missing: HDF5 cannot represent that."""
     if not values.null_count:
         return
@@ -288,7 +287,7 @@ def _encode_compound(array: pa.Array, stored: StoredType, name: str) -> Encoded:
     present = None if array.null_count == 0 else array.is_valid().to_numpy(zero_copy_only=False)
     dtype = memory_dtype(stored)
     image = np.zeros(len(array), dtype=dtype)
-    kept: list[Any] = []
+    kept: list[object] = []
     for position, member in enumerate(stored.fields):
         part = array.field(position)
         _refuse_missing_where(part, present, f"{name}.{member.name}", array.type)
@@ -302,7 +301,7 @@ def _encode_compound(array: pa.Array, stored: StoredType, name: str) -> Encoded:
     return Encoded(image, kept)
 
 
-def encode_one(value: Any, kind: pa.DataType, stored: StoredType, name: str) -> bytes:
+def encode_one(value: object, kind: pa.DataType, stored: StoredType, name: str) -> bytes:
     """One value encoded as bytes, as in `ColumnInfo.fill`."""
     try:
         array = pa.array([value], type=kind)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +34,7 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
 from colonnade.filters.apply import trial_size
 from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows, describe_dataset
+from colonnade.h5.datasets import DatasetPlan, Image, create_dataset, default_chunk_rows, describe_dataset
 from colonnade.h5.row_sink import resize, write_rows
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, shown_name
 from colonnade.nodes import Dataset, Group
@@ -248,7 +247,7 @@ QUICKER = 4  # scale-offset is preferred up to this many times the size of defla
 
 
 def choose_filters(
-    plan: DatasetPlan, image: Any, count: int, are_codes: bool = False, is_portable: bool = False
+    plan: DatasetPlan, image: Image, count: int, are_codes: bool = False, is_portable: bool = False
 ) -> str:
     """The filters that suit these rows, by trial: small, and fast to decode. "none" if they save less than a fifth.
 
@@ -270,7 +269,7 @@ def choose_filters(
     return min((text for text in costs if sizes[text] <= raw * 0.8), key=lambda text: costs[text], default="none")
 
 
-def _tried(plan: DatasetPlan, text: str, image: Any, count: int) -> float:
+def _tried(plan: DatasetPlan, text: str, image: Image, count: int) -> float:
     """The size in bytes of these rows with these filters, estimated from the first rows where those are enough."""
     some = count if text == "scale-offset" else min(count, MOST_TRIED)
     return trial_size(text, plan.type, plan.fill, image[:some]) * count / max(some, 1)
@@ -445,7 +444,7 @@ def contains_nul(values: pa.Array) -> bool:
 
 def create_categories(
     group: Group, name: str, values: pa.Array, column: str, even: bool = False
-) -> tuple[Any, StoredType]:
+) -> tuple[Dataset, StoredType]:
     """Create a dataset of categories that can grow, and return it with its datatype; text with NUL is stored as bytes.
 
     even: store many strings of similar lengths as fixed-length strings: half the bytes, and faster to read.

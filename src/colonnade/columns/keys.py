@@ -387,7 +387,7 @@ def _mask(found: pa.Array) -> Mask:
 # -- Convert keys to elements of the column's datatype and back, for the values that an index stores --
 
 
-def keys_to_image(keys: Keys, stored: StoredType) -> tuple[Image, list[Any]]:
+def keys_to_image(keys: Keys, stored: StoredType) -> tuple[Image, list[object]]:
     """The keys (none of them missing) as elements, and the memory that they point to."""
     dtype = memory_dtype(stored)
     if isinstance(keys, NumberKeys):
@@ -398,13 +398,13 @@ def keys_to_image(keys: Keys, stored: StoredType) -> tuple[Image, list[Any]]:
     if stored.kind == "opaque":
         return np.frombuffer(b"".join(text.ljust(stored.size, b"\0") for text in texts), dtype=dtype), []
     image = np.zeros(len(texts), dtype=dtype)
-    kept = [ctypes.create_string_buffer(text, len(text) + 1) for text in texts]
-    pointers = [ctypes.addressof(buffer) for buffer in kept]
+    buffers = [ctypes.create_string_buffer(text, len(text) + 1) for text in texts]
+    pointers = [ctypes.addressof(buffer) for buffer in buffers]
     if stored.kind == "text":
         image[:] = pointers
     else:
         image["length"], image["pointer"] = [len(text) for text in texts], pointers
-    return image, kept
+    return image, list(buffers)
 
 
 def stored_keys(keys: Sequence[Key], stored: StoredType) -> Keys:

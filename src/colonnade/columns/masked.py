@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +30,7 @@ from colonnade.errors import CorruptError, FormatError
 from colonnade.h5.datasets import dataset_column, describe_dataset
 from colonnade.h5.heap import Strings
 from colonnade.model import ColumnInfo
+from colonnade.nodes import Dataset
 from colonnade.selection import RowNumbers
 
 
@@ -63,7 +63,7 @@ class MaskedDecoder:
 class MaskedFetcher:
     """Rows of a dataset, each with its mask."""
 
-    def __init__(self, column: ColumnInfo, rows: Fetcher, mask: Any) -> None:
+    def __init__(self, column: ColumnInfo, rows: Fetcher, mask: Dataset) -> None:
         if mask is None:
             raise FormatError(f"column {column.name!r} has lost its mask", column=column.name)
         self._rows, self.source = rows, rows.source
@@ -110,7 +110,7 @@ class MaskedFetcher:
         return any_of(flags != 0)
 
 
-def mask_column(column: ColumnInfo, mask: Any) -> ColumnInfo:
+def mask_column(column: ColumnInfo, mask: Dataset) -> ColumnInfo:
     """The mask as a column. The layout has already checked that it holds booleans and is as long as the values."""
     info = describe_dataset(mask)
     n_rows = info.shape[0] if info.shape else 0

@@ -51,8 +51,8 @@ class MaskedRaw(NamedTuple):
 class Companions(NamedTuple):
     """The companion of a form that contains another form, and the companion of that one."""
 
-    own: Any
-    inner: Any
+    own: object
+    inner: object
 
 
 class Decoder(Protocol):

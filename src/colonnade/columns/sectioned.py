@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -133,7 +132,7 @@ class SparseColumnWriter:
         """Keep only the first `n_rows` rows."""
         self._draft.n_rows = self._n_taken = n_rows
 
-    def _cells(self, array: pa.Array, first_row: int) -> tuple[RowNumbers, Any]:
+    def _cells(self, array: pa.Array, first_row: int) -> tuple[RowNumbers, np.ndarray]:
         """The row numbers of the rows that are not missing, and their elements."""
         values = plain_array(array, self._given)
         if self._options.fill is None and values.null_count:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -99,7 +98,7 @@ class TextLookup:
         return np.array(sorted(found), dtype=np.int64)
 
 
-def _hashes(offsets: Any, data: Any) -> UInt64s:
+def _hashes(offsets: np.ndarray, data: np.ndarray) -> UInt64s:
     low, high = np.empty(len(offsets) - 1, dtype=np.uint64), np.empty(len(offsets) - 1, dtype=np.uint64)
     kernels.hash_strings(offsets, data, 0, low, high)
     return low
@@ -140,7 +139,7 @@ def _views_of(strings: pa.Array) -> pa.Array:
 
 def _with_views(column: pa.ChunkedArray) -> Iterator[tuple[pa.Array, pa.Array]]:
     """The chunks of a column, each with the views of its dictionary, which are reused while it stays the same."""
-    last: tuple[Any, pa.Array] | None = None
+    last: tuple[tuple[int, ...], pa.Array] | None = None
     for part in column.chunks:
         dictionary = part.dictionary
         key = (len(dictionary), dictionary.offset, *(0 if one is None else one.address for one in dictionary.buffers()))

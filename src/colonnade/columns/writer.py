@@ -49,6 +49,7 @@ from colonnade.filters.names import PORTABLE, check_filters, cuts_off_bits, know
 from colonnade.h5.attributes import copy_attributes
 from colonnade.h5.datasets import (
     DatasetPlan,
+    Image,
     create_dataset,
     default_chunk_rows,
     describe_dataset,
@@ -76,7 +77,7 @@ class WrittenColumn:
     `link` is the path of the column below its group, if that is not its name."""
 
     name: str
-    dataset: Any  # or a SparseDraft
+    dataset: Any  # a Dataset, or a SparseDraft
     form: ElementForm
     options: ColumnOptions
     units: str | None
@@ -87,7 +88,7 @@ class WrittenColumn:
     categories: pa.Array | None = None
     ordered: bool = False
     replaced: bool = False
-    mask: Any = None
+    mask: Dataset | None = None
     link: str | None = None
 
 
@@ -117,7 +118,7 @@ class ColumnWriter:
             error.column = error.column or name
             raise
         self._plan: DatasetPlan | None = None
-        self._group: Any = None
+        self._group: Group
         self._dataset: Any = None
         self._waiting: list[pa.Array] = []
         self._n_waiting = 0
@@ -126,7 +127,7 @@ class ColumnWriter:
         self._has_missing = False
         self._resumed = False
         self._replaced = False
-        self._sink: tuple[Any, RowSink] | None = None
+        self._sink: tuple[Dataset, RowSink] | None = None
         self._quick: tuple[ElementForm, FastEncode] | None = None
         self._named: tuple[ElementForm, str | None] | None = None
         self._numbers: pa.Array | None = None  # member numbers of an enum that does not count from 0
@@ -295,7 +296,7 @@ class ColumnWriter:
                 self._write_at(rows, encoded.image)
         self._has_missing = self._has_missing or self._holds_missing(values)
 
-    def _write_at(self, rows: Int64s, image: Any) -> None:
+    def _write_at(self, rows: Int64s, image: Image) -> None:
         sink = self._open_sink()
         sink.write_at(rows, image)
         sink.drain()
@@ -377,7 +378,7 @@ class ColumnWriter:
         self._refuse_dangling(encoded.image)
         self._n_written += len(values)
 
-    def _write_behind(self, image: Any, count: int) -> None:
+    def _write_behind(self, image: Image, count: int) -> None:
         self._dataset.set_extent((self._n_written + count,))
         self._open_sink().write(self._n_written, image, count)
 
@@ -392,7 +393,7 @@ class ColumnWriter:
             self._sink = (self._dataset, RowSink(self._dataset, self._form.stored, default_threads()))
         return self._sink[1]
 
-    def _refuse_dangling(self, image: Any) -> None:
+    def _refuse_dangling(self, image: Image) -> None:
         """Raise if an object reference that was just written does not point to an object of this file."""
         if self._form.stored.kind != "object_reference":
             return

@@ -38,8 +38,10 @@ class RowSource:
     """
 
     ends: Axis
-    read: Callable[[int, int], tuple[Any, Any]] = field(repr=False)
-    repair: Callable[[Axis, Any, Any], tuple[Axis, Any, Any]] | None = field(default=None, repr=False)
+    read: Callable[[int, int], tuple[np.ndarray, np.ndarray]] = field(repr=False)
+    repair: Callable[[Axis, np.ndarray, np.ndarray], tuple[Axis, np.ndarray, np.ndarray]] | None = field(
+        default=None, repr=False
+    )
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class CellStream:
     dtype: np.dtype
     blocks: Callable[[tuple[int, ...]], Iterator[Block]] = field(repr=False)
     axis: int | None = None
-    fill: Any = None
+    fill: object = None
     lines: RowSource | None = field(default=None, repr=False)
 
 
@@ -97,7 +99,7 @@ def _stream_of_coo(given: Any) -> CellStream:
 
 
 def _stream_of_axes(
-    axes: tuple[Any, ...], values: DecodedValues, shape: tuple[int, ...], fill: Any = None
+    axes: tuple[np.ndarray, ...], values: DecodedValues, shape: tuple[int, ...], fill: object = None
 ) -> CellStream:
     if any(len(axis) != len(values) for axis in axes):
         raise DataError(f"there are {len(axes[0])} coordinates and {len(values)} values")
@@ -111,7 +113,7 @@ def _stream_of_axes(
     return CellStream(shape, values.dtype, blocks, 0 if in_order else None, fill)
 
 
-def _whole(numbers: Any) -> Axis:
+def _whole(numbers: np.ndarray) -> Axis:
     if numbers.dtype.kind == "u" and numbers.dtype.itemsize == 8 and len(numbers) and numbers.max() >= 1 << 62:
         raise DataError(f"coordinate {numbers.max()} lies outside the array")
     coords: Axis = np.ascontiguousarray(numbers, dtype=np.int64)
@@ -129,7 +131,7 @@ def _stream_of_compressed(given: Any) -> CellStream:
             matrix.sum_duplicates()
         return _stream_of_parts(matrix, major).blocks(chunk)
 
-    def repair(ends: Axis, minor: Any, values: Any) -> tuple[Axis, Any, Any]:
+    def repair(ends: Axis, minor: np.ndarray, values: np.ndarray) -> tuple[Axis, np.ndarray, np.ndarray]:
         shape = (len(ends) - 1, given.shape[1 - major])
         matrix = type(given)((values, minor, ends), shape=shape if major == 0 else shape[::-1], copy=True)
         matrix.sum_duplicates()
@@ -143,14 +145,18 @@ def _stream_of_compressed(given: Any) -> CellStream:
 def _stream_of_parts(given: Any, major: int) -> CellStream:
     ends = np.asarray(given.indptr).astype(np.int64)
 
-    def read(start: int, stop: int) -> tuple[Any, Any]:
+    def read(start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         return given.indices[start:stop], given.data[start:stop]
 
     return stream_of_rows(tuple(given.shape), given.data.dtype, ends, read, major)
 
 
 def stream_of_rows(
-    shape: tuple[int, ...], dtype: np.dtype, ends: Axis, read: Callable[[int, int], tuple[Any, Any]], major: int
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    ends: Axis,
+    read: Callable[[int, int], tuple[np.ndarray, np.ndarray]],
+    major: int,
 ) -> CellStream:
     """A matrix stored by rows (major 0) or by columns (1): `ends` is SciPy's indptr, `read` returns the minor
     coordinates and values in a range of cells."""
@@ -167,7 +173,7 @@ def stream_of_rows(
 
 
 def _rows_block(
-    ends: Axis, first: int, stop: int, read: Callable[[int, int], tuple[Any, Any]], major: int
+    ends: Axis, first: int, stop: int, read: Callable[[int, int], tuple[np.ndarray, np.ndarray]], major: int
 ) -> Iterator[Block]:
     """The cells of some rows; a row with very many cells comes in several blocks."""
     for start in range(int(ends[first]), int(ends[stop]), 4 * BLOCK_CELLS):
@@ -194,12 +200,12 @@ def usual_chunk(stream: CellStream) -> tuple[int, ...] | None:
     return chunk if stream.axis == 0 else chunk[::-1]
 
 
-def expand_rows(first: int, ends: Axis, minor: Any) -> tuple[Axis, Axis]:
+def expand_rows(first: int, ends: Axis, minor: np.ndarray) -> tuple[Axis, Axis]:
     """The coordinates of cells stored by rows, starting at row `first`."""
     return np.repeat(np.arange(first, first + len(ends) - 1, dtype=np.int64), np.diff(ends)), _whole(minor)
 
 
-def narrow_minor(minor: Any) -> np.ndarray:
+def narrow_minor(minor: np.ndarray) -> np.ndarray:
     """Columns as the kernels expect them: int32 or int64, in native byte order."""
     return np.ascontiguousarray(minor) if minor.dtype in (np.int32, np.int64) else _whole(minor)
 

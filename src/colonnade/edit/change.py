@@ -7,7 +7,7 @@ the caller then rolls back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -175,7 +175,7 @@ class Writers:
 
 
 def append(
-    table: OpenTable, data: Any, progress: Progress | None = None, writers: Writers | None = None
+    table: OpenTable, data: object, progress: Progress | None = None, writers: Writers | None = None
 ) -> tuple[int, TableInfo | None, Writers]:
     """Append rows; returns their number, the new description (None: read it again), and the writers used.
 
@@ -227,7 +227,7 @@ def _has_no_type(kind: pa.DataType) -> bool:
     return bool(pa.types.is_null(_values_type(kind)))
 
 
-def _source_for(table: OpenTable, data: Any) -> Source:
+def _source_for(table: OpenTable, data: object) -> Source:
     """The rows to append. If the table has automatic row numbers as labels and none are given, the numbering
     continues."""
     source = source_from(data, table.layout.unnamed_labels)
@@ -401,7 +401,7 @@ def truncate(table: OpenTable, n_rows: int) -> None:
     table.put(written)
 
 
-def update(table: OpenTable, name: str, rows: Any, values: Any) -> None:
+def update(table: OpenTable, name: str, rows: Iterable[int] | np.ndarray, values: object) -> None:
     """Put values into cells of one column; None makes a cell missing."""
     column = table.info.by_name[name]
     if column.problem is not None:
@@ -440,7 +440,9 @@ def _joined(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return array
 
 
-def add_column(table: OpenTable, name: str, values: Any, options: ColumnOptions, allow_reserved: bool = False) -> None:
+def add_column(
+    table: OpenTable, name: str, values: object, options: ColumnOptions, allow_reserved: bool = False
+) -> None:
     """Add a column after the others, of the same length as the table."""
     table.layout.create().check_name(name, allow_reserved)
     table.check_is_free(name)
@@ -457,7 +459,7 @@ def add_column(table: OpenTable, name: str, values: Any, options: ColumnOptions,
     table.put([written])
 
 
-def _new_column(values: Any, name: str) -> tuple[pa.Array, Note]:
+def _new_column(values: object, name: str) -> tuple[pa.Array, Note]:
     array, note = column_from(values, name)
     return _joined(array.cast(pa.string()) if declares_strings(values, array) else array), note
 
@@ -485,7 +487,9 @@ def _write_whole(
     return writer.finish()
 
 
-def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOptions, note: Note | None = None) -> None:
+def replace_column(
+    table: OpenTable, name: str, values: object, options: ColumnOptions, note: Note | None = None
+) -> None:
     """Replace the values of a column or label, with any type, at its position; units and description stay unless
     given."""
     if options.sparse or table.info.by_name[name].storage == "sectioned":
@@ -579,7 +583,9 @@ def set_texts(table: OpenTable, name: str | None, strings: Mapping[str, str | No
         table.layout.edit.set_texts(table.group, table.info, name, strings)
 
 
-def set_attributes(table: OpenTable, name: str | None, new: Mapping[str, Any], without: tuple[str, ...] = ()) -> None:
+def set_attributes(
+    table: OpenTable, name: str | None, new: Mapping[str, object], without: tuple[str, ...] = ()
+) -> None:
     """Set and remove attributes of a column, or of the table itself when `name` is None."""
     column = None if name is None else table.info.by_name[name]
     if column is None:

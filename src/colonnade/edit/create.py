@@ -87,8 +87,8 @@ class TableOptions:
     title: str | None = None
     description: str | None = None
     units_vocabulary: str | None = None
-    columns: Mapping[str, ColumnOptions | Mapping[str, Any]] | None = None
-    labels: Sequence[str] | Mapping[str, Any] | None = None
+    columns: Mapping[str, ColumnOptions | Mapping[str, object]] | None = None
+    labels: Sequence[str] | Mapping[str, object] | None = None
     index: Mapping[str, str | Sequence[str]] | None = None
     layout: str = "hep001"
     version: str | tuple[int, int] | None = None
@@ -103,7 +103,7 @@ class TableOptions:
                 raise UsageError(f"{option} must be a string, not {text!r}", option=option)
 
 
-def prepare(data: Any, options: TableOptions) -> Draft:
+def prepare(data: object, options: TableOptions) -> Draft:
     """Check the data and the options; refuse what cannot be written."""
     chosen = named_layout(options.layout)
     creation = chosen.create(options.version, options.directory)
@@ -176,7 +176,9 @@ def _index_kinds(asked: Mapping[str, str | Sequence[str]], known: Sequence[str])
     return kinds
 
 
-def _labels(labels: Sequence[str] | Mapping[str, Any] | None, source: Source) -> tuple[list[str], dict[str, pa.Array]]:
+def _labels(
+    labels: Sequence[str] | Mapping[str, object] | None, source: Source
+) -> tuple[list[str], dict[str, pa.Array]]:
     """The names of the labels in order, and the arrays of those that are not columns of the data."""
     if labels is None:
         return list(source.labels), {name: pa.array(np.array(rows)) for name, rows in source.ranges.items()}
@@ -193,7 +195,7 @@ def _labels(labels: Sequence[str] | Mapping[str, Any] | None, source: Source) ->
     return names, {}
 
 
-def _label_array(name: str, values: Any, source: Source) -> pa.Array:
+def _label_array(name: str, values: object, source: Source) -> pa.Array:
     if name in source.schema.names:
         raise UsageError(f"label {name!r} is also a column of the data. Name it in labels=[...], without an array")
     array = array_from(values, name)
@@ -205,7 +207,7 @@ def _label_array(name: str, values: Any, source: Source) -> pa.Array:
 
 
 def _options(
-    asked: Mapping[str, ColumnOptions | Mapping[str, Any]],
+    asked: Mapping[str, ColumnOptions | Mapping[str, object]],
     schema: pa.Schema,
     kinds: Mapping[str, pa.DataType],
     keeps_texts: bool,
@@ -220,7 +222,7 @@ def _options(
 
 
 def _field_options(
-    field: pa.Field, asked: ColumnOptions | Mapping[str, Any] | None, keeps_texts: bool
+    field: pa.Field, asked: ColumnOptions | Mapping[str, object] | None, keeps_texts: bool
 ) -> ColumnOptions:
     if asked is None:
         options = ColumnOptions()
@@ -255,7 +257,7 @@ def column_options(name: str, asked: Mapping[str, Any]) -> ColumnOptions:
         raise UsageError(_unknown_option(f"column {name!r}", asked, ColumnOptions), column=name) from None
 
 
-def _unknown_option(where: str, given: Iterable[str], takes: Callable[..., Any]) -> str:
+def _unknown_option(where: str, given: Iterable[str], takes: Callable[..., object]) -> str:
     """The error message for an unknown option."""
     parameters = inspect.signature(takes).parameters.values()
     known = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD and one.name != "self"]
@@ -266,7 +268,7 @@ def _unknown_option(where: str, given: Iterable[str], takes: Callable[..., Any])
 
 
 def refuse_unknown(
-    unknown: Mapping[str, object], where: str, takes: Callable[..., Any], column: str | None = None
+    unknown: Mapping[str, object], where: str, takes: Callable[..., object], column: str | None = None
 ) -> None:
     """Refuse keywords that `takes` does not have, with the nearest name that it has.
 
@@ -385,7 +387,7 @@ class TablePath:
     def path(self) -> str:
         return self._path
 
-    def open(self) -> Any:
+    def open(self) -> Group:
         """The group to write into: new at its path, or at a temporary path."""
         self._made = self._first_missing()
         where = self._path if self._target is None else self._aside

@@ -13,10 +13,10 @@ are signed 64-bit; larger ones are neither read nor written.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TypeVar
 
 import numpy as np
 
@@ -102,7 +102,10 @@ def read_matrix_market(path: str | Path) -> CellStream:
     return CellStream((head.n_rows, head.n_columns), np.dtype(_FIELDS[head.field]), blocks)
 
 
-def _read(work: Any, name: str) -> Any:
+Read = TypeVar("Read")
+
+
+def _read(work: Callable[[], Read], name: str) -> Read:
     try:
         return work()
     except (gzip.BadGzipFile, EOFError) as error:
@@ -190,7 +193,7 @@ def write_matrix_market(path: str | Path, stream: CellStream, n_cells: int) -> N
             file.write(_lines(rows + 1, columns + 1, values, field))
 
 
-def _lines(rows: Any, columns: Any, values: np.ndarray, field: str) -> bytes:
+def _lines(rows: np.ndarray, columns: np.ndarray, values: np.ndarray, field: str) -> bytes:
     places = zip(rows.tolist(), columns.tolist(), strict=True)
     if field == "pattern":
         if not values.all():

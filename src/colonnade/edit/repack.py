@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from colonnade.columns.forms import choose_filters
 from colonnade.columns.raw import cut
@@ -54,8 +54,8 @@ class NewStorage:
 
 
 def repack(
-    source: Any,
-    target: Any,
+    source: Group,
+    target: Group,
     storage: NewStorage,
     receipts: Receipts,
     progress: Progress | None = None,
@@ -86,7 +86,7 @@ def repack(
     return placeholders
 
 
-def _tables(root: Group) -> Iterator[tuple[str, Any, Layout, TableInfo]]:
+def _tables(root: Group) -> Iterator[tuple[str, Group, Layout, TableInfo]]:
     for path, group in walk_groups(root):
         layout = layout_of(group)
         if layout is not None:

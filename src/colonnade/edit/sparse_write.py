@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from math import prod
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
@@ -35,16 +35,19 @@ from colonnade.sparse.selections import ordered
 from colonnade.sparse.values import checked_values
 from colonnade.threads import default_threads, in_order
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 MOST_CELL_BYTES = 64 << 20  # bytes of cells that are kept in memory
 
 
 def write_sparse(
     target: str | os.PathLike[str] | OpenHandle,
     name: str,
-    matrix: Any,
+    matrix: object,
     options: SparseOptions,
     *,
-    dtype: Any = None,
+    dtype: npt.DTypeLike | None = None,
     n_threads: int | None = None,
 ) -> SparseArray:
     """Create a sparse array with all cells of a matrix, in one commit and bounded memory.
@@ -234,7 +237,7 @@ def _ascending(
     return places, values
 
 
-def _linear(coords: list[Axis], sizes: Any) -> Axis:
+def _linear(coords: list[Axis], sizes: Iterable[int]) -> Axis:
     linear = np.zeros(len(coords[0]), dtype=np.int64)
     for axis, size in zip(coords, sizes, strict=True):
         linear *= size

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, TypeGuard
 
 from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5o, h5p, h5r, h5s, h5t
 
@@ -338,7 +338,7 @@ def dereference(node: Node, reference: h5r.Reference | None) -> Node | None:
         return None
 
 
-def is_dataset(node: Node) -> bool:
+def is_dataset(node: Node) -> TypeGuard[Dataset]:
     return isinstance(node, h5d.DatasetID)
 
 

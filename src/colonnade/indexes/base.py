@@ -25,6 +25,7 @@ from colonnade.errors import ColonnadeError
 from colonnade.h5 import attributes
 from colonnade.h5.chunks import open_source
 from colonnade.h5.datasets import (
+    DatasetInfo,
     Image,
     describe_dataset,
     follow_pointers,
@@ -35,7 +36,7 @@ from colonnade.h5.datasets import (
 )
 from colonnade.indexes.known import Known
 from colonnade.model import ChunkGrid, ColumnInfo
-from colonnade.nodes import Dataset
+from colonnade.nodes import Dataset, Group
 from colonnade.predicate.bound import BoundLeaf, Key
 from colonnade.selection import Selection
 from colonnade.stored_dtypes import raw_dtype
@@ -154,7 +155,7 @@ class Part:
         self._source = open_source(dataset, raw_dtype(self._info.type), self._info.filters)
 
     @property
-    def info(self) -> Any:
+    def info(self) -> DatasetInfo:
         return self._info
 
     @property
@@ -231,7 +232,7 @@ class Builder(ABC):
         """Take the next rows."""
 
     @abstractmethod
-    def finish(self) -> Any:
+    def finish(self) -> Dataset:
         """Write what is left and return the index's dataset."""
 
     def digests(self) -> Digests | None:
@@ -278,7 +279,7 @@ class Index(ABC):
                 return ChunkGrid(self.column.n_rows, stride[0])
         return self.column.grid
 
-    def datasets(self) -> list[Any]:
+    def datasets(self) -> list[Dataset]:
         """All datasets of the index. All of them must grow with the column."""
         return [self.dataset]
 
@@ -311,7 +312,7 @@ class Index(ABC):
         return None
 
     @abstractmethod
-    def refresh(self, source: ChangedSource, changed: Selection, n_before: int, options: Options) -> Any:
+    def refresh(self, source: ChangedSource, changed: Selection, n_before: int, options: Options) -> Dataset | None:
         """Update the index after these rows were changed or added. Returns its dataset, or None if it cannot."""
 
     def refreshed(self) -> Digests | None:
@@ -370,8 +371,8 @@ class Kind:
 
     word: str
     name: str
-    build: Callable[[Any, str, ColumnInfo, Options], Builder]
-    open: Callable[[Any, ColumnInfo, Digests | None], Index]
+    build: Callable[[Group, str, ColumnInfo, Options], Builder]
+    open: Callable[[Dataset, ColumnInfo, Digests | None], Index]
     rank: int
     rule: str
     clause: str

@@ -199,7 +199,7 @@ class BitmapBuilder(Builder):
             "values": [digest_pointing(BitmapIndex(self._dataset, self._column).values_dataset())],
         }
 
-    def finish(self) -> Any:
+    def finish(self) -> Dataset:
         self._flush()
         write_values(self._group, f"{self._name}__values", self._dataset, self._values, self._column)
         return self._dataset
@@ -337,7 +337,7 @@ class BitmapIndex(Index):
         n_values = shape[0] if shape is not None else 0
         return Options(max_values=usual if n_values <= usual else 2 * n_values)
 
-    def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Any:
+    def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Dataset | None:
         column = source.column
         node = self.values_dataset()
         if node is None:
@@ -377,7 +377,7 @@ class BitmapIndex(Index):
     def claims(self) -> Digests:
         return {"complete": ["no"]} if self._complete is False or self._is_of_some_values else {}
 
-    def datasets(self) -> list[Any]:
+    def datasets(self) -> list[Dataset]:
         values = self.values_dataset()
         return [self.dataset] if values is None else [self.dataset, values]
 

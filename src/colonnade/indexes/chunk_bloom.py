@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -35,8 +34,8 @@ from colonnade.indexes.base import (
     digest,
 )  # fmt: skip
 from colonnade.model import ColumnInfo
-from colonnade.nodes import Group
-from colonnade.predicate.bound import BoundLeaf
+from colonnade.nodes import Dataset, Group
+from colonnade.predicate.bound import BoundLeaf, Key
 from colonnade.selection import Selection
 
 FAMILY = "murmur3_128_double"
@@ -57,7 +56,7 @@ def _items(keys: NumberKeys, width: int) -> np.ndarray:
     return values if room == width else np.ascontiguousarray(values.view("u1").reshape(-1, room)[:, :width])
 
 
-def _strings(keys: Keys) -> tuple[Any, Any]:
+def _strings(keys: Keys) -> tuple[np.ndarray, bytes]:
     """The offsets and the data of byte keys."""
     array = keys.array
     _, offsets, data = array.buffers()
@@ -107,7 +106,7 @@ class BloomBuilder(Builder):
         self._k, self._m_bits = choose_size(min(column.grid.chunk_rows, max(column.n_rows, 1)), options.error_rate)
         shape = (column.grid.n_chunks, self._m_bits // 8)
         self._dataset = create_matrix(group, name, shape, (1, shape[1]))
-        self._waiting: list[Any] = []
+        self._waiting: list[object] = []
         self._done = 0
 
     def add(self, first_row: int, keys: Keys) -> None:
@@ -121,7 +120,7 @@ class BloomBuilder(Builder):
             self._done += len(self._waiting)
             self._waiting = []
 
-    def finish(self) -> Any:
+    def finish(self) -> Dataset:
         self._flush()
         attributes.write_integer(self._dataset, "k", self._k, "<u2")
         attributes.write_integer(self._dataset, "m_bits", self._m_bits)
@@ -189,7 +188,7 @@ class BloomIndex(Index):
         """The error rate follows from k: with half of its bits set, a filter has a false-positive rate of 0.5**k."""
         return Options(error_rate=0.5 ** max(self._sizes[0], 1))
 
-    def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Any:
+    def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Dataset | None:
         """Write the filters of changed and new chunks. Gives None if the only chunk has outgrown its filter."""
         grid = source.column.grid
         k, m_bits = self._sizes
@@ -214,7 +213,7 @@ class BloomIndex(Index):
                 yield Wrong(f"chunk {chunk}, byte {byte}", int(found[byte]), int(truth[byte]))
 
 
-def make_column_keys(points: tuple[Any, ...], column: ColumnInfo) -> Keys:
+def make_column_keys(points: tuple[Key, ...], column: ColumnInfo) -> Keys:
     """The points of a leaf as keys of the column's width. A float that the width cannot represent is in no chunk."""
     like = stored_keys((), key_type(column))
     if isinstance(like, NumberKeys) and like.values.dtype.kind == "f":

@@ -15,7 +15,6 @@ the bounds and are counted separately, because a negated leaf is true for NaN ro
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -71,7 +70,7 @@ class MinMaxBuilder(Builder):
     def add(self, first_row: int, keys: Keys) -> None:
         self._entries.add(keys)
 
-    def finish(self) -> Any:
+    def finish(self) -> Dataset:
         n = len(self._entries)
         plan = DatasetPlan(entry_type(self._column), max(1, min(n, 4096)))
         dataset = create_dataset(self._group, self._name, plan, n)
@@ -106,7 +105,7 @@ class _Entries:
         """Write all entries into the dataset, starting at entry `first`."""
         stored, value = entry_type(self._column), key_type(self._column)
         image = np.zeros(len(self), dtype=memory_dtype(stored))
-        kept: list[Any] = []
+        kept: list[object] = []
         for position, bounds in enumerate(self._bounds):
             for side, name in enumerate(("min", "max")):
                 if bounds is not None:
@@ -127,7 +126,7 @@ class MinMaxIndex(Index):
     """The bounds of every chunk, read all at once."""
 
     def __post_init__(self) -> None:
-        self._read: tuple[Keys, Keys, dict[str, Any]] | None = None
+        self._read: tuple[Keys, Keys, dict[str, np.ndarray]] | None = None
 
     def problem(self) -> str | None:
         info = describe_dataset(self.dataset)
@@ -150,7 +149,7 @@ class MinMaxIndex(Index):
         """The digest of `chunk_shape`, if the column has no chunks to compare it with."""
         return digest(b"" if self.column.chunk_rows is not None else str(self._grid.chunk_rows).encode())
 
-    def bounds(self) -> tuple[Keys, Keys, dict[str, Any]]:
+    def bounds(self) -> tuple[Keys, Keys, dict[str, np.ndarray]]:
         """The least and greatest key of each chunk (undefined if it has no values), and its counts."""
         if self._read is None:
             self._check_attributes(self._attributes_digest())
@@ -167,7 +166,7 @@ class MinMaxIndex(Index):
             self._read = low, high, counts
         return self._read
 
-    def _check_counts(self, counts: dict[str, Any]) -> None:
+    def _check_counts(self, counts: dict[str, np.ndarray]) -> None:
         grid = self._grid
         lengths = np.full(grid.n_chunks, grid.chunk_rows, dtype="i8")
         if len(lengths):
@@ -218,7 +217,7 @@ class MinMaxIndex(Index):
         known.widen(join([low.take(some), high.take(some)]))
         return known
 
-    def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Any:
+    def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Dataset | None:
         grid = source.column.grid
         self._read = None
         resize(self.dataset, grid.n_chunks)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -136,7 +136,7 @@ class _Run:
 
     def __init__(self, keys: Path, rows: Path) -> None:
         self._batch = pa.ipc.open_file(pa.memory_map(str(keys))).get_batch(0)
-        self.rows: Any = np.memmap(rows, dtype=np.int64) if rows.stat().st_size else np.empty(0, dtype=np.int64)
+        self.rows: np.ndarray = np.memmap(rows, dtype=np.int64) if rows.stat().st_size else np.empty(0, dtype=np.int64)
 
     def keys(self, start: int, stop: int) -> Keys:
         return keys_of(self._batch.column(0).slice(start, stop - start))

@@ -14,7 +14,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 
@@ -91,7 +91,7 @@ class SortedRowsBuilder(Builder):
     def abandon(self) -> None:
         self._sorter.close()
 
-    def finish(self) -> Any:
+    def finish(self) -> Dataset:
         stored = row_type(self._column.n_rows)
         n_rows = self._column.n_rows
         plan = DatasetPlan(stored, max(1, min(CHUNK, n_rows)))
@@ -262,7 +262,7 @@ class SortedRowsIndex(Index):
 
     # -- changes --
 
-    def refresh(self, source: ChangedSource, changed: Selection, n_before: int, options: Options) -> Any:
+    def refresh(self, source: ChangedSource, changed: Selection, n_before: int, options: Options) -> Dataset | None:
         """Merge added rows in. If other rows changed, or memory is too small, sort all rows again."""
         column = source.column
         n_rows = column.n_rows
@@ -280,7 +280,7 @@ class SortedRowsIndex(Index):
             return self.dataset
         return self._grow(source, n_before, options)
 
-    def _grow(self, source: ChangedSource, n_before: int, options: Options) -> Any:
+    def _grow(self, source: ChangedSource, n_before: int, options: Options) -> Dataset | None:
         """Merge the rows from `n_before` on into the others. Rows with smaller keys than all of them are not moved."""
         column = source.column
         added = source.keys(n_before, column.n_rows - n_before)
@@ -337,7 +337,7 @@ class SortedRowsIndex(Index):
     def refreshed(self) -> Digests | None:
         return self._refreshed
 
-    def _sort_anew(self, source: KeySource, options: Options) -> Any:
+    def _sort_anew(self, source: KeySource, options: Options) -> Dataset | None:
         self._part = self._read_tails = None
         resize(self.dataset, source.column.n_rows)
         with sorter(options.memory) as order:

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -150,7 +149,7 @@ class Aggregation:
             if rows == range(reader.column.n_rows) and not self._needs[name].sums and reader.domain is not None
         ]
 
-    def result(self, rows: Rows | Search, from_indexes: Mapping[str, Known]) -> dict[str, Any] | pa.Table:
+    def result(self, rows: Rows | Search, from_indexes: Mapping[str, Known]) -> dict[str, object] | pa.Table:
         """The requested values over these rows. from_indexes: what is known about whole columns without reading."""
         if self._by:
             part, names = self._sorted(self._read(rows, list(self._readers))), list(self._readers)
@@ -214,7 +213,7 @@ class Aggregation:
         names = [shown_name(reader.column.name) for reader in self._by] + [one.name for one in self._wanted]
         return pa.Table.from_arrays(arrays, names=names)
 
-    def _dict(self, rows: Counts, totals: Mapping[str, Totals]) -> dict[str, Any]:
+    def _dict(self, rows: Counts, totals: Mapping[str, Totals]) -> dict[str, object]:
         found = {}
         for one in self._wanted:
             values = self._values(one, rows, totals)
@@ -232,7 +231,7 @@ class Aggregation:
         except (pa.ArrowInvalid, OverflowError) as error:
             raise _too_large(one, kind) from error
 
-    def _values(self, one: Wanted, rows: Counts, totals: Mapping[str, Totals]) -> pa.Array | list[Any]:
+    def _values(self, one: Wanted, rows: Counts, totals: Mapping[str, Totals]) -> pa.Array | list[object]:
         """The requested value for each group. Exact sums are Python values: the sum type of the table may be too small
         for them."""
         if one.column is None or one.column not in totals:
@@ -326,10 +325,10 @@ def _means(reader: ColumnReader, found: Totals) -> np.ndarray:
     return np.array([total * up / (max(count, 1) * down) for total, count in pairs], dtype=np.float64)
 
 
-def _exact_sums(one: Wanted, reader: ColumnReader, found: Totals) -> pa.Array | list[Any]:
+def _exact_sums(one: Wanted, reader: ColumnReader, found: Totals) -> pa.Array | list[object]:
     """Sums of integers, booleans, decimals and durations; None for a group without values."""
     kind, sums = reader.kind, found.whole_sums()
-    values: list[Any] = list(keys_to_decimals(sums, kind.scale)) if pa.types.is_decimal(kind) else list(sums)
+    values: list[object] = list(keys_to_decimals(sums, kind.scale)) if pa.types.is_decimal(kind) else list(sums)
     values = [value if count else None for value, count in zip(values, found.n_values.tolist(), strict=True)]
     if not pa.types.is_duration(kind):
         return values

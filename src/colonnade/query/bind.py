@@ -97,7 +97,7 @@ def is_bytes_type(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
-def as_bytes(value: Any, kind: pa.DataType, refuse: Refusal) -> bytes:
+def as_bytes(value: object, kind: pa.DataType, refuse: Refusal) -> bytes:
     """The bytes of a string or of bytes, for a column of strings or bytes."""
     value = _plain(value)
     if isinstance(value, str) and pa.types.is_string(kind):
@@ -110,7 +110,7 @@ def as_bytes(value: Any, kind: pa.DataType, refuse: Refusal) -> bytes:
     raise refuse(_told(value))
 
 
-def as_number(value: Any, kind: pa.DataType, refuse: Refusal) -> Number:
+def as_number(value: object, kind: pa.DataType, refuse: Refusal) -> Number:
     """A value as a number in the unit of the column's keys."""
     value = _plain(value)
     if pa.types.is_boolean(kind):
@@ -127,7 +127,7 @@ def as_number(value: Any, kind: pa.DataType, refuse: Refusal) -> Number:
     return _exact(value)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """The Python value of a NumPy or Arrow scalar; the scalar itself for times that Python cannot hold exactly."""
     if isinstance(value, pa.Scalar):
         value = value.as_py()
@@ -136,7 +136,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _told(value: Any) -> str:
+def _told(value: object) -> str:
     kind = {str: "text", bytes: "bytes", bool: "a boolean", int: "a number", float: "a number"}.get(type(value))
     return f"{kind or type(value).__name__} ({value!r})"
 
@@ -148,7 +148,7 @@ def _exact(value: float | Decimal | Fraction) -> Number:
         return float(value)
 
 
-def _as_time(value: Any, kind: pa.DataType, refuse: Refusal) -> Fraction:
+def _as_time(value: object, kind: pa.DataType, refuse: Refusal) -> Fraction:
     if pa.types.is_duration(kind):
         seconds = _duration(value, refuse)
     elif pa.types.is_time(kind):
@@ -161,7 +161,7 @@ def _as_time(value: Any, kind: pa.DataType, refuse: Refusal) -> Fraction:
     return seconds * (1000 if pa.types.is_date64(kind) else _PER_SECOND[kind.unit])
 
 
-def _duration(value: Any, refuse: Refusal) -> Fraction:
+def _duration(value: object, refuse: Refusal) -> Fraction:
     if isinstance(value, np.timedelta64):
         return _counted(value, refuse)
     if isinstance(value, timedelta):
@@ -189,7 +189,7 @@ def _counted(value: np.datetime64 | np.timedelta64, refuse: Refusal) -> Fraction
     return int(value.astype("i8")) * step * _NUMPY_SECONDS[unit]
 
 
-def _time_of_day(value: Any, refuse: Refusal) -> Fraction:
+def _time_of_day(value: object, refuse: Refusal) -> Fraction:
     if isinstance(value, time) and value.tzinfo is None:
         return Fraction((value.hour * 60 + value.minute) * 60 + value.second) + Fraction(value.microsecond, 10**6)
     match = re.fullmatch(_TIME, value.strip()) if isinstance(value, str) else None
@@ -198,7 +198,7 @@ def _time_of_day(value: Any, refuse: Refusal) -> Fraction:
     return _clock(match, refuse, value)
 
 
-def _clock(match: re.Match[str], refuse: Refusal, value: str) -> Fraction:
+def _clock(match: re.Match[str], refuse: Refusal, value: object) -> Fraction:
     """The seconds since midnight that a matched string gives."""
     parts = [int(part) for part in (match["time"] or "0:0").split(":")]
     hours, minutes, seconds = (*parts, 0)[:3]
@@ -208,7 +208,7 @@ def _clock(match: re.Match[str], refuse: Refusal, value: str) -> Fraction:
     return Fraction((hours * 60 + minutes) * 60 + seconds) + Fraction(int(digits), 10 ** len(digits))
 
 
-def _since_epoch(value: Any, zoned: bool, refuse: Refusal) -> Fraction:
+def _since_epoch(value: object, zoned: bool, refuse: Refusal) -> Fraction:
     """Seconds since 1970, in UTC where the column has a zone; a time without a zone then counts as UTC."""
     if isinstance(value, np.datetime64):
         if np.isnat(value):
@@ -241,7 +241,7 @@ def _from_datetime(value: datetime, zoned: bool, refuse: Refusal) -> Fraction:
     return Fraction((value - _EPOCH) // timedelta(microseconds=1), 10**6) + nanoseconds
 
 
-def _require_zone(zoned: bool, value: Any, refuse: Refusal) -> None:
+def _require_zone(zoned: bool, value: object, refuse: Refusal) -> None:
     if not zoned:
         raise refuse(f"{value!s}, which has a time zone, and the column has none")
 
@@ -365,11 +365,11 @@ class _LeafBinder:
             return NotANumber() if pa.types.is_floating(kind) else NOTHING
         return self._text_test(kind)
 
-    def _points(self, value: Any, kind: pa.DataType, dtype: np.dtype) -> tuple[Key, ...]:
+    def _points(self, value: object, kind: pa.DataType, dtype: np.dtype) -> tuple[Key, ...]:
         point = self._compare("==", value, kind, dtype)
         return point.keys if isinstance(point, Among) else ()
 
-    def _compare(self, operator: str, value: Any, kind: pa.DataType, dtype: np.dtype) -> Interval | Among:
+    def _compare(self, operator: str, value: object, kind: pa.DataType, dtype: np.dtype) -> Interval | Among:
         if value is None:
             raise PredicateError(f"nothing equals a missing value: ask for {self._leaf.column} is missing")
         if not is_ordered_type(kind):

@@ -8,11 +8,11 @@ coords, values = s.cells(box)    only the defined elements
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from math import prod
 from types import EllipsisType
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -52,6 +52,9 @@ from colonnade.sparse.selections import Coordinates, coordinates, ordered
 from colonnade.sparse.verify import Advance, verify
 from colonnade.threads import default_threads, in_order
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 T = TypeVar("T")
 ScipyFormat = Literal["csr", "csc", "coo"]
 _MOST_PLACES = 1 << 62
@@ -71,7 +74,7 @@ class Coo(NamedTuple):
     coords: Coordinates
     data: DecodedValues
     shape: tuple[int, ...]
-    fill_value: Any
+    fill_value: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,7 @@ def create_sparse(
     target: str | os.PathLike[str] | OpenHandle,
     name: str,
     shape: Sequence[int],
-    dtype: Any,
+    dtype: npt.DTypeLike,
     options: SparseOptions,
     n_threads: int | None = None,
 ) -> SparseArray:
@@ -230,7 +233,7 @@ class SparseArray(Sealed):
             lambda new, without: change_attributes(self._file, self.name, new, without),
         )
 
-    def _read_attributes(self, state: _State) -> dict[str, Any]:
+    def _read_attributes(self, state: _State) -> dict[str, object]:
         return read_attributes(state.source, state.messages)
 
     @property
@@ -377,7 +380,7 @@ class SparseArray(Sealed):
 
     # -- changes, one commit each --
 
-    def write(self, coords: Any, values: Any) -> None:
+    def write(self, coords: object, values: Iterable[object]) -> None:
         """Define elements, or replace defined ones: coordinates (n, rank), values (n, ...).
 
         >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
@@ -387,7 +390,7 @@ class SparseArray(Sealed):
         """
         write_cells(self._file, self.name, coords, values, self._n_threads)
 
-    def erase(self, what: Any) -> None:
+    def erase(self, what: object) -> None:
         """Make elements undefined: those in a box, or at coordinates (n, rank).
 
         >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")

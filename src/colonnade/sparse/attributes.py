@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from colonnade.h5.attributes import check_attribute_name, encode_value, shown_va
 from colonnade.model import StoredType
 
 
-def read_attributes(source: HDF5Source, messages: list[Message]) -> dict[str, Any]:
+def read_attributes(source: HDF5Source, messages: list[Message]) -> dict[str, object]:
     """Name and value of every attribute, from the messages of an object header."""
     return {name: shown_value(value) for name, value in attributes.read_attributes(source, messages).items()}
 
@@ -55,12 +54,12 @@ def holds_references(stored: StoredType) -> bool:
     return "reference" in stored.kind or "reference" in stored.tag or any(holds_references(part) for part in parts)
 
 
-def encode_attributes(values: Mapping[str, Any]) -> dict[str, bytes]:
+def encode_attributes(values: Mapping[str, object]) -> dict[str, bytes]:
     """One message per attribute; raises a UsageError or a DataError for a value that cannot be an attribute."""
     return {name: _encode(name, value) for name, value in values.items()}
 
 
-def _encode(name: str, value: Any) -> bytes:
+def _encode(name: str, value: object) -> bytes:
     """A message for a number, a string or an array of these."""
     return encode_attribute(name, *encode_value(check_attribute_name(name), value))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from types import EllipsisType
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 import numpy as np
 
@@ -67,7 +67,7 @@ class ArrayBox:
 
 def parse_box(key: BoxKey, shape: tuple[int, ...]) -> ArrayBox:
     """Parse a NumPy-like key of integers and slices. None selects everything, and so do omitted dimensions."""
-    parts: list[Any] = list(key) if isinstance(key, tuple) else [] if key is None else [key]
+    parts: list[object] = list(key) if isinstance(key, tuple) else [] if key is None else [key]
     if parts.count(Ellipsis) > 1:
         raise UsageError("a box can have only one '...'")
     if Ellipsis in parts:
@@ -81,7 +81,7 @@ def parse_box(key: BoxKey, shape: tuple[int, ...]) -> ArrayBox:
     return ArrayBox(tuple(ranges), dropped)
 
 
-def _parse_part(part: Any, size: int, axis: int) -> range:
+def _parse_part(part: object, size: int, axis: int) -> range:
     if isinstance(part, slice):
         try:
             wanted = range(*part.indices(size))
@@ -91,6 +91,8 @@ def _parse_part(part: Any, size: int, axis: int) -> range:
             raise UsageError(f"the step of dimension {axis} is {wanted.step}: a box needs positive steps")
         return wanted
     try:
+        if not isinstance(part, SupportsIndex):
+            raise TypeError
         at = operator.index(part)
     except TypeError:
         raise UsageError(f"a box consists of integers and slices, not {type(part).__name__}") from None

@@ -7,11 +7,11 @@ removed with its last element. Shrinking erases the elements outside, so growing
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from math import prod
-from typing import Any
+from typing import SupportsIndex
 
 import numpy as np
 
@@ -35,12 +35,12 @@ ChunkChange = tuple[tuple[int, ...], Positions, DecodedValues | None]
 Merge = Callable[[Cells, Positions, DecodedValues | None], Cells]
 
 
-def write_cells(file: SparseFile, name: str, coords: Any, values: Any, n_threads: int) -> None:
+def write_cells(file: SparseFile, name: str, coords: object, values: Iterable[object], n_threads: int) -> None:
     """Define these elements, or replace the values of defined ones."""
     _change(file, name, coords, values, _overlay, n_threads)
 
 
-def erase_cells(file: SparseFile, name: str, coords: Any, n_threads: int) -> None:
+def erase_cells(file: SparseFile, name: str, coords: object, n_threads: int) -> None:
     """Make these elements undefined; elements that are undefined already are ignored."""
 
     def refuse(info: SparseInfo) -> None:
@@ -50,7 +50,7 @@ def erase_cells(file: SparseFile, name: str, coords: Any, n_threads: int) -> Non
     _change(file, name, coords, None, _without, n_threads, refuse)
 
 
-def resize_array(file: SparseFile, name: str, shape: Any, n_threads: int) -> None:
+def resize_array(file: SparseFile, name: str, shape: Iterable[SupportsIndex], n_threads: int) -> None:
     """Change the shape of the array: elements outside are erased, new elements are undefined, empty chunks removed."""
 
     def work(editor: Editor, header: int, info: SparseInfo) -> None:
@@ -75,7 +75,7 @@ def _overlay_or_erase(old: Cells, places: Positions, values: DecodedValues | Non
     return _without(old, places, values) if values is None else _overlay(old, places, values)
 
 
-def change_attributes(file: SparseFile, name: str, new: Mapping[str, Any], without: tuple[str, ...]) -> None:
+def change_attributes(file: SparseFile, name: str, new: Mapping[str, object], without: tuple[str, ...]) -> None:
     """Set the attributes in `new`, and remove those in `without`."""
     messages = encode_attributes(new)
 
@@ -86,7 +86,7 @@ def change_attributes(file: SparseFile, name: str, new: Mapping[str, Any], witho
     _edit_array(file, name, work, with_elements=False)
 
 
-def _checked_shape(given: Any, info: SparseInfo) -> tuple[int, ...]:
+def _checked_shape(given: Iterable[SupportsIndex], info: SparseInfo) -> tuple[int, ...]:
     try:
         shape = tuple(operator.index(size) for size in given)
     except TypeError:
@@ -119,7 +119,7 @@ def _cut(
 
 
 def _change(
-    file: SparseFile, name: str, coords: Any, values: Any, merge: Merge, n_threads: int,
+    file: SparseFile, name: str, coords: object, values: Iterable[object] | None, merge: Merge, n_threads: int,
     check: Callable[[SparseInfo], None] = lambda info: None,
 ) -> None:  # fmt: skip
     def work(editor: Editor, header: int, info: SparseInfo) -> None:
@@ -146,7 +146,7 @@ def _edit_array(
     file.change(lambda handle: edit_file(handle, change))
 
 
-def _checked_coords(given: Any, info: SparseInfo) -> Coordinates:
+def _checked_coords(given: object, info: SparseInfo) -> Coordinates:
     """The coordinates as (n, rank) integers, checked to be inside the array."""
     coords = np.asarray(given)
     rank = len(info.space.shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from colonnade.sparse.info import SparseInfo
 from colonnade.sparse.opened import FileChanger
 from colonnade.sparse.values import element_type, fitted
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 WriteDialect = Literal["sectioned", "structured", "prototype"]
 Filters = str | Mapping[int, str] | None
 _IDS = {"deflate": 1, "shuffle": 2, "fletcher32": 3, "zstd": 32015}
@@ -37,15 +40,17 @@ class SparseOptions:
     """How to store a sparse array: the keywords of `colonnade.create_sparse` and `write_sparse`, which explain them."""
 
     chunks: Sequence[int] | None = None
-    fill: Any = None
+    fill: object = None
     filters: Filters = None
     max_shape: Sequence[int | None] | None = None
     dialect: WriteDialect = "sectioned"
-    attrs: Mapping[str, Any] | None = None
+    attrs: Mapping[str, object] | None = None
     dense: bool = False
 
 
-def put_new(change: FileChanger, name: str, shape: Sequence[int], dtype: Any, options: SparseOptions) -> None:
+def put_new(
+    change: FileChanger, name: str, shape: Sequence[int], dtype: npt.DTypeLike | StoredType, options: SparseOptions
+) -> None:
     """Create a sparse array without defined elements, in a new or an existing file, in one commit."""
     info = plan(name, shape, dtype, options)
 
@@ -56,7 +61,7 @@ def put_new(change: FileChanger, name: str, shape: Sequence[int], dtype: Any, op
     change(work)
 
 
-def plan(name: str, shape: Sequence[int], dtype: Any, options: SparseOptions) -> SparseInfo:
+def plan(name: str, shape: Sequence[int], dtype: npt.DTypeLike | StoredType, options: SparseOptions) -> SparseInfo:
     """The description of the requested array; raises a UsageError if it is not possible."""
     dialect, dense = options.dialect, options.dense
     if dialect not in DIALECTS:
@@ -126,7 +131,7 @@ def _sizes(given: Sequence[int], what: str, least: int) -> tuple[int, ...]:
     return sizes
 
 
-def _fill_bytes(fill: Any, stored: StoredType) -> bytes | None:
+def _fill_bytes(fill: object, stored: StoredType) -> bytes | None:
     if fill is None:
         return None
     dtype = stored_dtype(stored)

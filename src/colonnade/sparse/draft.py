@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import IO
 
 import numpy as np
 
@@ -38,12 +38,12 @@ class SparseDraft:
         self.info = info
         self.is_new = is_new
         self.n_rows = info.space.shape[0]
-        self.attributes: dict[str, Any] = {}
+        self.attributes: dict[str, object] = {}
         self._dtype = stored_dtype(info.type)
         self._open: list[tuple[Positions, DecodedValues]] = []
         self._parts: list[ChunkChange | tuple[int, int, int]] = []  # in memory, or number, offset, count in the spool
         self._n_held = 0
-        self._spool: Any = None
+        self._spool: IO[bytes] | None = None
         self._changed: tuple[Positions, DecodedValues] | None = None
         self._erased: Positions | None = None
 
@@ -98,6 +98,7 @@ class SparseDraft:
                 yield self._read(*part)
 
     def _read(self, number: int, at: int, count: int) -> ChunkChange:
+        assert self._spool is not None  # the part was written there
         self._spool.seek(at)
         places = np.frombuffer(self._spool.read(8 * count), dtype=np.int64)
         values = np.frombuffer(self._spool.read(count * self._dtype.base.itemsize), dtype=self._dtype.base)
@@ -171,7 +172,7 @@ def retire_arrays(handle: FileHandle, paths: Sequence[str]) -> None:
         edit_file(handle, work)
 
 
-def set_texts_of(handle: FileHandle, path: str, texts: Mapping[str, Any]) -> None:
+def set_texts_of(handle: FileHandle, path: str, texts: Mapping[str, object]) -> None:
     """Set attributes of an array; None removes one. HDF5 handles of the file are invalid afterwards."""
     new = encode_attributes({name: text for name, text in texts.items() if text is not None})
     without = tuple(name for name, text in texts.items() if text is None)

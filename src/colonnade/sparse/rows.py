@@ -7,7 +7,6 @@ Out: elements in memory form, and a mask of missing rows. Only the chunks that h
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -50,7 +49,7 @@ class SparseRows:
             return f"sparse columns of type {self.info.type} are not supported: use colonnade.open_sparse"
         return None
 
-    def attributes(self) -> dict[str, Any]:
+    def attributes(self) -> dict[str, object]:
         return read_attributes(self._source, self._messages)
 
     def read(self, start: int, count: int) -> tuple[DecodedValues, MissingRows]:

@@ -25,8 +25,8 @@ An empty value has an object too; an element that was never written (in a dense 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,13 +37,16 @@ from colonnade.format.values import DecodedValues, stored_dtype
 from colonnade.h5.datatypes import stored_type_of
 from colonnade.model import StoredType
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 Flags = Booleans
 _BYTE = StoredType("opaque", 1, "none")
 _TEXT = StoredType("text", REFERENCE, charset="utf-8", padding="terminated")
 _BINARY = StoredType("binary", REFERENCE, "none", base=_BYTE)
 
 
-def checked_values(given: Any, stored: StoredType, count: int) -> DecodedValues:
+def checked_values(given: Iterable[object], stored: StoredType, count: int) -> DecodedValues:
     """`count` values in the type of the array; raises for a value that the type cannot hold."""
     if stored.has_pointers:
         return checked_objects(given, stored, count)
@@ -118,14 +121,14 @@ def _no_whole(values: DecodedValues, converted: DecodedValues) -> Flags:
     return _flags(~inside | (converted.astype(wide.dtype) != wide))
 
 
-def _flags(mask: Any) -> Flags:
+def _flags(mask: object) -> Flags:
     return np.asarray(mask, dtype=bool)
 
 
 # -- values of variable length --
 
 
-def element_type(dtype: Any) -> StoredType:
+def element_type(dtype: StoredType | npt.DTypeLike) -> StoredType:
     """The stored type of elements: str, bytes and h5py's variable-length dtypes are of variable length."""
     if isinstance(dtype, StoredType):
         return dtype
@@ -143,7 +146,7 @@ def element_type(dtype: Any) -> StoredType:
     return stored
 
 
-def checked_objects(given: Any, stored: StoredType, count: int) -> DecodedValues:
+def checked_objects(given: Iterable[object], stored: StoredType, count: int) -> DecodedValues:
     """`count` values, converted for writing; raises with the row for a value that the type cannot hold."""
     values = list(given)
     if len(values) != count:
@@ -158,7 +161,7 @@ def checked_objects(given: Any, stored: StoredType, count: int) -> DecodedValues
     return objects
 
 
-def _text(value: Any, stored: StoredType) -> str:
+def _text(value: object, stored: StoredType) -> str:
     if not isinstance(value, str):
         raise TypeError("it is not a str")
     if "\0" in value:
@@ -167,13 +170,13 @@ def _text(value: Any, stored: StoredType) -> str:
     return value
 
 
-def _binary(value: Any, stored: StoredType) -> bytes:
+def _binary(value: object, stored: StoredType) -> bytes:
     if not isinstance(value, (bytes, bytearray, memoryview)):
         raise TypeError("it is not bytes")
     return bytes(value)
 
 
-def _sequence(value: Any, stored: StoredType) -> DecodedValues:
+def _sequence(value: object, stored: StoredType) -> DecodedValues:
     if value is None or isinstance(value, (str, bytes)):
         raise TypeError("it is not a sequence")
     items = np.asarray(value)

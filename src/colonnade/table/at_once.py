@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Never
+from typing import TYPE_CHECKING, Literal, Never
 
 import pyarrow as pa
 
@@ -88,7 +88,7 @@ def read(
 
 def write(
     target: Target,
-    data: Any,
+    data: object,
     table: str = "table",
     *,
     mode: WriteMode | Literal["append"] = "error",
@@ -96,8 +96,8 @@ def write(
     title: str | None = None,
     description: str | None = None,
     units_vocabulary: str | None = None,
-    columns: Mapping[str, ColumnOptions | Mapping[str, Any]] | None = None,
-    labels: Sequence[str] | Mapping[str, Any] | None = None,
+    columns: Mapping[str, ColumnOptions | Mapping[str, object]] | None = None,
+    labels: Sequence[str] | Mapping[str, object] | None = None,
     index: Mapping[str, str | Sequence[str]] | None = None,
     layout: str = "hep001",
     version: str | tuple[int, int] | None = None,
@@ -167,7 +167,7 @@ def _in_directory(target: Target, layout: str) -> tuple[Path, str]:
     return file, table
 
 
-def _append_to(target: Target, place: Target, table: str, data: Any, progress: Progress | None) -> bool:
+def _append_to(target: Target, place: Target, table: str, data: object, progress: Progress | None) -> bool:
     """Append to a table; returns False when the table does not exist. place: the HDF5 file of the target."""
     if isinstance(place, (str, os.PathLike)) and not (Path(place).is_file() and Path(place).stat().st_size):
         return False

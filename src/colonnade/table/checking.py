@@ -82,7 +82,7 @@ def _check(file: File, table: str | None, deep: bool, progress: Progress | None,
         if table is None:
             return one.file(root)
         path = file._absolute(table)
-        group: Any = open_group(root, path)
+        group = open_group(root, path)
         if group is None:
             raise file._not_a_table(table, group)
         return one.table(group, path)

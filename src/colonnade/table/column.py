@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,8 @@ from colonnade.model import ColumnInfo, IndexInfo, StoredType, shown_name
 from colonnade.sealed import Sealed
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from colonnade.exchange.numpy_out import StringsAs
     from colonnade.query.scan import Rows
     from colonnade.table.table import Table
@@ -222,7 +224,7 @@ class Column(Sealed):
 
         return to_numpy(self._read(slice(None), dictionaries=True), strings)
 
-    def __getitem__(self, item: Any) -> Any:
+    def __getitem__(self, item: SupportsIndex | slice | list[int] | tuple[int, ...] | np.ndarray) -> Any:
         """column[10:20] and column[[3, 1]] as NumPy (masked where rows are missing), column[5] as one value."""
         from colonnade.columns.arrow_types import python_values
         from colonnade.exchange.numpy_out import to_numpy
@@ -240,7 +242,7 @@ class Column(Sealed):
             raise UsageError(f"there is no row {item}: the column has {rows_text(self.n_rows)}") from None
         return python_values(self._read(range(row, row + 1)))[0]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         from colonnade.exchange.numpy_out import without_mask
 
         if copy is False:
@@ -276,7 +278,7 @@ class RawRows(Sealed):
     def __len__(self) -> int:
         return self._table.n_rows
 
-    def __getitem__(self, item: Any) -> Any:
+    def __getitem__(self, item: SupportsIndex | slice | list[int] | tuple[int, ...] | np.ndarray) -> Any:
         from colonnade.table.show import rows_text
 
         if isinstance(item, slice):

@@ -23,6 +23,7 @@ from colonnade.h5.links import join_path, link_names, open_dataset, open_group, 
 from colonnade.h5.vetting import Links
 from colonnade.layouts import Layout, follow_file, later_revision, layout_of, listed_columns, located
 from colonnade.model import ColumnOptions, Progress, TableInfo
+from colonnade.nodes import Dataset, Group
 from colonnade.pager.interrupts import shielded
 from colonnade.pager.journal import Durability
 from colonnade.pager.locks import Locking
@@ -163,7 +164,7 @@ class File(Sealed):
         layout = layout_of(self._handle.root)
         return ROOT_ATTRIBUTES if layout is None else (*layout.group_attributes, *ROOT_ATTRIBUTES)
 
-    def _change_attributes(self, new: Mapping[str, Any], without: tuple[str, ...]) -> None:
+    def _change_attributes(self, new: Mapping[str, object], without: tuple[str, ...]) -> None:
         owned = self._consistent(self._owned_attributes)
         check_names((*new, *without), owned, Table, f"file {self.name}")
         with self._change():
@@ -283,7 +284,7 @@ class File(Sealed):
         memory._read_only_since = f"{table.path} of {self.name}: it is a table of {table.kind}, read into memory"
         return memory[table.path]
 
-    def _describe(self, path: str) -> tuple[Any, Layout, TableInfo]:
+    def _describe(self, path: str) -> tuple[Group, Layout, TableInfo]:
         """The group, the layout and the description of the table at a path, from the current file."""
         whole = self._absolute(path)
         group = open_group(self._handle.root, whole)
@@ -297,7 +298,7 @@ class File(Sealed):
         begin = "" if path.startswith("/") else object_name(self._handle.root)
         return "/" + "/".join(part for part in f"{begin}/{path}".split("/") if part)
 
-    def _not_a_table(self, path: str, group: Any) -> Exception:
+    def _not_a_table(self, path: str, group: Group | None) -> Exception:
         later = None if group is None else later_revision(group, path, self.name)
         if later is not None:
             return later
@@ -355,15 +356,15 @@ class File(Sealed):
     def create(
         self,
         table: str,
-        data: Any,
+        data: object,
         *,
         mode: WriteMode = "error",
         progress: Progress | None = None,
         title: str | None = None,
         description: str | None = None,
         units_vocabulary: str | None = None,
-        columns: Mapping[str, ColumnOptions | Mapping[str, Any]] | None = None,
-        labels: Sequence[str] | Mapping[str, Any] | None = None,
+        columns: Mapping[str, ColumnOptions | Mapping[str, object]] | None = None,
+        labels: Sequence[str] | Mapping[str, object] | None = None,
         index: Mapping[str, str | Sequence[str]] | None = None,
         layout: str = "hep001",
         version: str | tuple[int, int] | None = None,
@@ -492,7 +493,7 @@ class File(Sealed):
         arrays = MovingArrays(reader.refresh)
         places: dict[int, str] = {}
 
-        def copy(source: Any, target: Any) -> None:
+        def copy(source: Group, target: Group) -> None:
             places.update(repack(source, target, storage, receipts, progress, arrays.meet))
 
         try:
@@ -563,7 +564,7 @@ class File(Sealed):
             if any(dataset is None or is_touched(dataset, written) for dataset in self._row_datasets(path, name)):
                 self._receipts = {place: kept for place, kept in self._receipts.items() if place[:2] != (path, name)}
 
-    def _row_datasets(self, path: str, name: str) -> list[Any]:
+    def _row_datasets(self, path: str, name: str) -> list[Dataset | None]:
         """The datasets that hold the rows of a column: its values or codes, its mask, its heap. None: it does not
         exist."""
         group = open_group(self._handle.root, path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 import pyarrow as pa
@@ -74,7 +74,9 @@ class ReadableRows(Sealed):
         >>> t.select("energy", "ts").columns
         ['energy', 'ts']
         """
-        names: list[Any] = [name for item in columns for name in (item if isinstance(item, (list, tuple)) else [item])]
+        names: list[object] = [
+            name for item in columns for name in (item if isinstance(item, (list, tuple)) else [item])
+        ]
         with self._file._steady():
             query = self._query()
             for name in names:
@@ -416,7 +418,7 @@ class Query(ReadableRows):
     def __getitem__(self, item: int) -> dict[str, Any]: ...
     @overload
     def __getitem__(self, item: list[str] | tuple[str, ...] | slice) -> Query: ...
-    def __getitem__(self, item: Any) -> Any:
+    def __getitem__(self, item: SupportsIndex | list[str] | tuple[str, ...] | slice) -> Any:
         from colonnade.columns.arrow_types import python_rows
 
         if isinstance(item, slice):
@@ -506,5 +508,5 @@ class Query(ReadableRows):
         lead = f"Query on rows where {self._predicate}{limit}, of"
         return table_text(self._table.info, members, len(self._known_rows()), lead)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Query, (self._table, self._names, self._rows, self._predicate, self._limit)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -72,7 +71,7 @@ def table_text(info: TableInfo, columns: Sequence[ColumnInfo], n_rows: int, word
     return "\n".join([head, *lines])
 
 
-def cell_text(value: Any) -> str:
+def cell_text(value: object) -> str:
     """One value as the text of a table cell."""
     if value is None:
         return "-"

@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from colonnade import sparse
 from colonnade.errors import ColonnadeError, ConflictError, UsageError
@@ -32,6 +32,9 @@ from colonnade.sparse.create import Filters, SparseOptions, WriteDialect
 from colonnade.sparse.opened import SparseTarget
 from colonnade.table.file import File
 from colonnade.table.file import open as open_file
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _WARNED: set[Path] = set()  # files for which the warning about other objects was given
 
@@ -51,10 +54,10 @@ def open_sparse(target: SparseTarget | File, name: str, *, n_threads: int | None
 
 
 def create_sparse(
-    target: str | os.PathLike[str] | File, name: str, *, shape: Sequence[int], dtype: Any,
-    chunks: Sequence[int] | None = None, fill: Any = None, filters: Filters = None,
+    target: str | os.PathLike[str] | File, name: str, *, shape: Sequence[int], dtype: npt.DTypeLike,
+    chunks: Sequence[int] | None = None, fill: object = None, filters: Filters = None,
     max_shape: Sequence[int | None] | None = None, dialect: WriteDialect = "sectioned",
-    attrs: Mapping[str, Any] | None = None, dense: bool = False, n_threads: int | None = None,
+    attrs: Mapping[str, object] | None = None, dense: bool = False, n_threads: int | None = None,
 ) -> SparseArray:  # fmt: skip
     """Create a sparse array in a new or an existing file. None of its elements is defined yet.
 
@@ -82,10 +85,10 @@ def create_sparse(
 
 
 def write_sparse(
-    target: str | os.PathLike[str] | File, name: str, matrix: Any, *, dtype: Any = None,
-    chunks: Sequence[int] | None = None, fill: Any = None, filters: Filters = None,
+    target: str | os.PathLike[str] | File, name: str, matrix: object, *, dtype: npt.DTypeLike | None = None,
+    chunks: Sequence[int] | None = None, fill: object = None, filters: Filters = None,
     max_shape: Sequence[int | None] | None = None, dialect: WriteDialect = "sectioned",
-    attrs: Mapping[str, Any] | None = None, n_threads: int | None = None,
+    attrs: Mapping[str, object] | None = None, n_threads: int | None = None,
 ) -> SparseArray:  # fmt: skip
     """Create a sparse array with all cells of a matrix, in one commit, using the memory of a few bands of chunks.
 

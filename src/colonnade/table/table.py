@@ -65,7 +65,7 @@ class Table(ReadableRows):
         self._writers_of = -2
         self._look()
 
-    def append(self, data: Any, *, progress: Progress | None = None) -> int:
+    def append(self, data: object, *, progress: Progress | None = None) -> int:
         """Append rows: anything `colonnade.write` takes, also streamed. One commit. Returns the number of rows
         added.
 
@@ -103,7 +103,7 @@ class Table(ReadableRows):
         with self._file._change(resized=self.path):
             changes.truncate(self._opened_for_change(), n_rows)
 
-    def update(self, column: str, rows: Sequence[int] | np.ndarray, values: Any) -> None:
+    def update(self, column: str, rows: Sequence[int] | np.ndarray, values: object) -> None:
         """Put values into these rows of a column; None makes a cell missing. One commit.
 
         >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
@@ -121,7 +121,7 @@ class Table(ReadableRows):
     def add_column(
         self,
         name: str,
-        values: Any,
+        values: object,
         *,
         allow_reserved: bool = False,
         units: str | None = None,
@@ -193,7 +193,7 @@ class Table(ReadableRows):
     def replace_column(
         self,
         name: str,
-        values: Any,
+        values: object,
         *,
         units: str | None = None,
         units_vocabulary: str | None = None,
@@ -488,7 +488,7 @@ class Table(ReadableRows):
 
         return self._file._consistent(read)
 
-    def _change_attributes(self, name: str | None, new: Mapping[str, Any], without: tuple[str, ...]) -> None:
+    def _change_attributes(self, name: str | None, new: Mapping[str, object], without: tuple[str, ...]) -> None:
         from colonnade.edit import change as changes
 
         owned = self._layout.group_attributes if name is None else self._layout.column_attributes
@@ -522,7 +522,7 @@ class Table(ReadableRows):
     def __getitem__(self, item: list[str] | tuple[str, ...] | slice) -> Query: ...
     @overload
     def __getitem__(self, item: int) -> dict[str, Any]: ...
-    def __getitem__(self, item: Any) -> Any:
+    def __getitem__(self, item: str | int | list[str] | tuple[str, ...] | slice) -> Any:
         if isinstance(item, str):
             return Column(self, item)
         return self._query()[item]
@@ -625,7 +625,7 @@ class Table(ReadableRows):
 
         return table_text(self.info, self.info.members, self.info.n_rows)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         name = self._file._opened_by
         place = name if "://" in name else str(Path(name).absolute())
         if self._file._handle.is_foreign_stream and place != name and not Path(place).is_file():
