@@ -18,8 +18,9 @@ import pytest
 from h5py import h5i
 
 import colonnade as cn
+from colonnade.filters.read_plan import Located
 from colonnade.h5 import capi
-from colonnade.h5.chunks import Chunk, ChunkSource
+from colonnade.h5.chunks import LibraryChunkMap
 
 FOLDER = Path(__file__).parent
 LINE = re.compile(r"(?P<word>\w+)\s*(?P<rest>.*)")
@@ -180,26 +181,15 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
         noted.note(dataset, file_space)
         before(dataset, memory_type, memory_space, file_space, address)
 
-    find_before, lay_before, batch_before = ChunkSource._find, ChunkSource._lay, ChunkSource._read_batch
+    located_before = LibraryChunkMap.located
 
-    def find(source: ChunkSource, number: int) -> Chunk:
-        noted.note_chunk(source._dataset, number, source.chunk_rows)
-        return find_before(source, number)
-
-    def lay(source: ChunkSource, numbers: Any) -> Any:
-        for number in numbers.tolist():
-            noted.note_chunk(source._dataset, number, source.chunk_rows)
-        return lay_before(source, numbers)
-
-    def read_batch(source: ChunkSource, batch: range, start: int, out: Any) -> bool:
-        for number in batch:
-            noted.note_chunk(source._dataset, number, source.chunk_rows)
-        return batch_before(source, batch, start, out)
+    def located(chunk_map: LibraryChunkMap, numbers: Any, n_wanted: int) -> Located:
+        for number in numbers:
+            noted.note_chunk(chunk_map._dataset, int(number), chunk_map._form.chunk_rows)
+        return located_before(chunk_map, numbers, n_wanted)
 
     monkeypatch.setattr(capi, "read", read)
-    monkeypatch.setattr(ChunkSource, "_find", find)
-    monkeypatch.setattr(ChunkSource, "_lay", lay)
-    monkeypatch.setattr(ChunkSource, "_read_batch", read_batch)
+    monkeypatch.setattr(LibraryChunkMap, "located", located)
     return noted
 
 

@@ -7,7 +7,7 @@ import ast
 from tools import names
 
 # Still defined more than once. Names leave this list when they are renamed; none may be added.
-TYPES = ["Bytes", "Image", "Strings"]
+TYPES = ["Bytes", "Strings"]
 CONSTANTS = ["MOST_UNWRITTEN", "PIECE_BYTES"]
 
 

@@ -22,7 +22,7 @@ from colonnade.columns.mapping import default_type
 from colonnade.columns.missing import Mask, find_missing, find_missing_strings, has_none_missing
 from colonnade.columns.strings import string_buffers
 from colonnade.errors import CorruptError, UnsupportedError, UsageError, rows_as
-from colonnade.h5.chunks import new_array
+from colonnade.filters.codecs import new_array
 from colonnade.h5.datasets import Image, with_length
 from colonnade.h5.heap import Strings
 from colonnade.model import ColumnInfo, Plain, Pointers, StoredType, shown_name

@@ -31,7 +31,7 @@ from colonnade.columns.raw import (
 )
 from colonnade.columns.strings import Bytes, Places
 from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError
-from colonnade.h5.chunks import new_array
+from colonnade.filters.codecs import new_array
 from colonnade.h5.datasets import Image, claims_too_much, dataset_column, describe_dataset, stored_bytes
 from colonnade.h5.heap import Strings
 from colonnade.model import ColumnInfo

@@ -21,8 +21,8 @@ from colonnade.columns.raw import MaskedRaw, any_of, cut, refuse_unreadable
 from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import DataError, UsageError, rows_as
 from colonnade.filters.names import PORTABLE
+from colonnade.filters.read_plan import MOST_AT_ONCE
 from colonnade.format.values import stored_dtype
-from colonnade.h5.chunks import MOST_AT_ONCE
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
 from colonnade.nodes import Group
 from colonnade.selection import RowNumbers

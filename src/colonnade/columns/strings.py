@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from colonnade import kernels
 from colonnade.arrays import Booleans, Int32s, Int64s, Octets, UInt64s
-from colonnade.h5.chunks import new_array
+from colonnade.filters.codecs import new_array
 from colonnade.threads import in_order
 
 Lengths = Int32s

@@ -21,6 +21,11 @@ Data = bytes | ByteBuffer | memoryview
 LIMIT = 1 << 28  # largest chunk that is unpacked here, in bytes
 
 
+def new_array(count: int, dtype: np.dtype) -> np.ndarray:
+    """An array of undefined content, from Arrow's pool: memory that was used before costs no page faults."""
+    return np.frombuffer(pa.allocate_buffer(count * dtype.itemsize), dtype=dtype, count=count)
+
+
 class LeftToLibrary(ValueError):
     """The bytes may be valid, but their compression is not supported here."""
 

@@ -243,8 +243,12 @@ def is_copy(options: Sequence[int]) -> bool:
     return len(options) > 4 and options[0] == _SO_INT and options[1] == 8 * options[4]
 
 
+PackedForm = tuple[np.dtype, bytes | None, int]
+"""What scale-offset packs: the NumPy type of the elements, the fill value, the decimals of floats."""
+
+
 @lru_cache(maxsize=256)
-def scale_offset_form(options: tuple[int, ...]) -> tuple[np.dtype, bytes | None, int]:
+def scale_offset_form(options: tuple[int, ...]) -> PackedForm:
     """From the options of scale-offset: type of the elements, fill value, decimals of floats."""
     if len(options) < 8 or options[4] not in (1, 2, 4, 8):
         raise ValueError("the options of scale-offset make no sense")

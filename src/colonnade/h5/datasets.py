@@ -23,8 +23,9 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.filters.apply import DEFLATE
 from colonnade.filters.codecs import Data
+from colonnade.filters.read_plan import MOST_AT_ONCE
 from colonnade.h5 import capi
-from colonnade.h5.chunks import MOST_AT_ONCE, by_chunk
+from colonnade.h5.chunks import by_chunk
 from colonnade.h5.damage import hdf5_errors, raise_lack
 from colonnade.h5.datatypes import NEW_REFERENCE, describe_type, make_type, memory_type
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, may_skip, require_filters, set_filters

@@ -22,12 +22,12 @@ from h5py import h5d, h5i
 from colonnade import kernels
 from colonnade.arrays import Int32s, UInt64s
 from colonnade.errors import CorruptError, UnsupportedError
-from colonnade.filters.codecs import ByteBuffer
+from colonnade.filters.codecs import ByteBuffer, new_array
 from colonnade.format.global_heap import REFERENCE_DTYPE, stored_size
 from colonnade.format.headers import LAYOUT
 from colonnade.format.layout import decode_storage
 from colonnade.format.source import Fields, UnknownToReader
-from colonnade.h5.chunks import ChunkSource, new_array, open_run, open_source
+from colonnade.h5.chunks import ChunkSource, open_run, open_source
 from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.vetting import FARTHEST, SMALL_CLAIM, address_of, creation_of, vet_elements, vetted_file
 from colonnade.model import FilterInfo, StoredType

@@ -17,8 +17,9 @@ import numpy as np
 from h5py import h5d, h5i, h5o, h5r, h5s, h5t
 
 from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError, UsageError
+from colonnade.filters.read_plan import MOST_AT_ONCE
 from colonnade.h5 import capi
-from colonnade.h5.chunks import MOST_AT_ONCE, by_chunk
+from colonnade.h5.chunks import by_chunk
 from colonnade.h5.damage import hdf5_errors, raise_lack
 from colonnade.h5.outside import check_rows
 from colonnade.h5.vetting import vet_collections
