@@ -213,9 +213,9 @@ def test_sums_of_whole_numbers_are_exact(tmp_path: Path) -> None:
             with pytest.raises(DataError, match=f"column '{column}': the sum of") as caught:
                 t.aggregate({column: "sum"}, by="k")
             assert caught.value.column == column
-        with pytest.raises(DataError, match="sum of column 'x'"):
+        with pytest.raises(DataError, match="column 'x': the sum of"):
             t[:2].aggregate({"x": "sum"}, by="k")
-        with pytest.raises(DataError, match="sum of column 'd'"):
+        with pytest.raises(DataError, match="column 'd': the sum of"):
             t.aggregate({"d": "sum"})
 
 

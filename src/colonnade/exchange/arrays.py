@@ -7,7 +7,6 @@ values stay missing (masks, None, NaT, NaN in an object array); a float NaN is a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,12 +25,12 @@ _UNITS = {
 }  # fmt: skip
 
 
-def column_from(value: Any, name: str) -> tuple[pa.Array | pa.ChunkedArray, Note]:
+def column_from(value: object, name: str) -> tuple[pa.Array | pa.ChunkedArray, Note]:
     """The values of one column as Arrow, and a note of the pandas properties that Arrow cannot represent."""
     return column_of(value, name) if is_series(value) else (array_from(value, name), {})
 
 
-def declares_strings(value: Any, array: pa.Array | pa.ChunkedArray) -> bool:
+def declares_strings(value: object, array: pa.Array | pa.ChunkedArray) -> bool:
     """Whether a new column of these values holds strings although all values are missing: an array of objects.
 
     Objects in NumPy, h5py and pandas are mostly strings. A list declares no type, so its column has none yet.
@@ -40,7 +39,7 @@ def declares_strings(value: Any, array: pa.Array | pa.ChunkedArray) -> bool:
     return pa.types.is_null(array.type) and objects
 
 
-def array_from(value: Any, name: str) -> pa.Array | pa.ChunkedArray:
+def array_from(value: object, name: str) -> pa.Array | pa.ChunkedArray:
     """The values of one column as Arrow."""
     if isinstance(value, (pa.Array, pa.ChunkedArray)):
         return value
@@ -61,7 +60,7 @@ def array_from(value: Any, name: str) -> pa.Array | pa.ChunkedArray:
     return _from_sequence(value, name)
 
 
-def _from_sequence(value: Sequence[Any], name: str) -> pa.Array:
+def _from_sequence(value: Sequence[object], name: str) -> pa.Array:
     if any(isinstance(item, (complex, np.complexfloating)) for item in value):
         missing = np.array([item is None for item in value])
         return complex_array(np.array([0j if item is None else item for item in value], dtype="c16"), missing)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -19,7 +18,7 @@ Types = dict[str, pa.DataType]
 
 
 @contextmanager
-def rows_of(path: Path, types: Types, missing: Sequence[str] = ()) -> Iterator[Any]:
+def rows_of(path: Path, types: Types, missing: Sequence[str] = ()) -> Iterator[object]:
     """The rows of a file in a form that `colonnade.write` accepts; the file name's ending determines the format.
 
     missing: strings that mean a missing value in CSV and TSV, in addition to the empty field.
@@ -52,7 +51,7 @@ def _values_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _read_csv(path: Path, types: Types, missing: Sequence[str] = (), delimiter: str = ",") -> Any:
+def _read_csv(path: Path, types: Types, missing: Sequence[str] = (), delimiter: str = ",") -> object:
     """Read CSV. An empty field is missing, a quoted empty field is an empty string; "NA" and "nan" are plain values."""
     from pyarrow import csv
 
@@ -65,18 +64,18 @@ def _read_csv(path: Path, types: Types, missing: Sequence[str] = (), delimiter: 
     )
 
 
-def _read_tsv(path: Path, types: Types, missing: Sequence[str] = ()) -> Any:
+def _read_tsv(path: Path, types: Types, missing: Sequence[str] = ()) -> object:
     return _read_csv(path, types, missing, "\t")
 
 
-def _read_parquet(path: Path, _types: Types) -> Any:
+def _read_parquet(path: Path, _types: Types) -> object:
     from pyarrow import parquet
 
     file = parquet.ParquetFile(path)
     return pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches())
 
 
-def _read_arrow(path: Path, _types: Types) -> Any:
+def _read_arrow(path: Path, _types: Types) -> object:
     from pyarrow import ipc
 
     try:
@@ -87,15 +86,15 @@ def _read_arrow(path: Path, _types: Types) -> Any:
     return pa.RecordBatchReader.from_batches(file.schema, batches)
 
 
-def _read_json_lines(path: Path, types: Types) -> Any:
+def _read_json_lines(path: Path, types: Types) -> object:
     from pyarrow import json
 
     schema = pa.schema(list(types.items())) if types else None
     return json.open_json(path, parse_options=json.ParseOptions(explicit_schema=schema))
 
 
-TEXT_FORMATS: dict[str, Callable[..., Any]] = {".csv": _read_csv, ".csv.gz": _read_csv, ".tsv": _read_tsv}
-FILE_FORMATS: dict[str, Callable[[Path, Types], Any]] = {
+TEXT_FORMATS: dict[str, Callable[..., object]] = {".csv": _read_csv, ".csv.gz": _read_csv, ".tsv": _read_tsv}
+FILE_FORMATS: dict[str, Callable[[Path, Types], object]] = {
     **TEXT_FORMATS,
     ".parquet": _read_parquet,
     ".arrow": _read_arrow,

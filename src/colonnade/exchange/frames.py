@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -56,7 +56,9 @@ def _distinct(chunk: pa.Array) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(codes, values, ordered=chunk.type.ordered)
 
 
-def _joined(plain: pandas.DataFrame, special: Mapping[str, Any], names: Sequence[str], n_rows: int) -> pandas.DataFrame:
+def _joined(
+    plain: pandas.DataFrame, special: Mapping[str, object], names: Sequence[str], n_rows: int
+) -> pandas.DataFrame:
     """A frame of these columns: `special` where given, otherwise as converted by pyarrow."""
     import pandas as pd
 

@@ -6,7 +6,7 @@ lists, arrays and records are always objects, because NumPy records cannot hold 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -117,7 +117,7 @@ def _values(array: pa.Array) -> NumpyArray:
     return out
 
 
-def _numbers(array: pa.Array) -> Any:
+def _numbers(array: pa.Array) -> NumpyArray:
     kind = array.type
     if array.null_count:
         if pa.types.is_temporal(kind):

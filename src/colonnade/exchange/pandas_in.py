@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from datetime import timezone
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,9 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import DataError
 from colonnade.exchange.pandas_names import names_of_columns, write_name
 from colonnade.exchange.pandas_notes import MASKED_TYPES, Note, label_name, write_note
+
+if TYPE_CHECKING:
+    import pandas
 
 ArrowArray: TypeAlias = "pa.Array | pa.ChunkedArray"
 _PLAIN_OBJECTS: tuple[Callable[[pa.DataType], bool], ...] = (
@@ -44,19 +47,19 @@ def _pandas() -> Any:
     return sys.modules.get("pandas")
 
 
-def is_frame(data: Any) -> bool:
+def is_frame(data: object) -> TypeGuard[pandas.DataFrame]:
     """Whether this is a pandas frame."""
     pd = _pandas()
     return pd is not None and isinstance(data, pd.DataFrame)
 
 
-def is_series(value: Any) -> bool:
+def is_series(value: object) -> bool:
     """Whether this is a pandas column: a Series, an Index or an array."""
     pd = _pandas()
     return pd is not None and isinstance(value, (pd.Series, pd.Index, pd.api.extensions.ExtensionArray))
 
 
-def split(frame: Any, unnamed: str) -> FrameColumns:
+def split(frame: pandas.DataFrame, unnamed: str) -> FrameColumns:
     """The columns and the index of a frame; `unnamed` is the name for an index without one."""
     names, frame_note = names_of_columns(frame.columns)
     twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) != len(names) else []
@@ -78,7 +81,7 @@ def split(frame: Any, unnamed: str) -> FrameColumns:
     return FrameColumns(columns, labels, ranges, stored_notes, write_note(frame_note), frozenset(nullable))
 
 
-def _has_mask(dtype: Any) -> bool:
+def _has_mask(dtype: object) -> bool:
     name = str(dtype)
     return name == "string" or (name in MASKED_TYPES and not name.startswith("Float"))
 
@@ -110,12 +113,12 @@ def _split_index(
     return labels, ranges
 
 
-def _free_name(name: Any, defaults: list[str], taken: Sequence[str]) -> str:
+def _free_name(name: object, defaults: list[str], taken: Sequence[str]) -> str:
     wanted = [*([] if name is None else [str(name)]), *defaults, *(f"index_{n}" for n in range(len(taken) + 1))]
     return next(one for one in wanted if one not in taken)
 
 
-def _plain_attrs(attrs: Any) -> dict[str, Any]:
+def _plain_attrs(attrs: Any) -> dict[str, object]:
     """The attributes of a frame that JSON can represent exactly; a warning lists the others."""
     kept = {key: value for key, value in attrs.items() if isinstance(key, str) and _is_json(value)}
     lost = [repr(key) for key in attrs if key not in kept]
@@ -128,7 +131,7 @@ def _plain_attrs(attrs: Any) -> dict[str, Any]:
     return kept
 
 
-def _is_json(value: Any) -> bool:
+def _is_json(value: object) -> bool:
     try:
         return repr(json.loads(json.dumps(value))) == repr(value)
     except (TypeError, ValueError, RecursionError):

@@ -8,10 +8,10 @@ only as much is read as the schema needs.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import field, replace
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,9 @@ from colonnade.errors import DataError, UsageError
 from colonnade.exchange.arrays import column_from, declares_strings
 from colonnade.exchange.pandas_in import is_frame, split
 from colonnade.exchange.pandas_notes import Note, notes_of_arrow, write_note
+
+if TYPE_CHECKING:
+    import pandas
 
 SOURCE_BATCH_ROWS = 65_536
 NULLABLE_TYPES = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "boolean", "string")
@@ -48,7 +51,7 @@ class Source:
     is_pandas: bool = False
 
 
-def source_from(data: Any, unnamed: str = "index") -> Source:
+def source_from(data: object, unnamed: str = "index") -> Source:
     """The data as a Source; raises a UsageError for data that cannot be a table.
 
     `unnamed` is the name for a pandas index without one.
@@ -61,7 +64,7 @@ def source_from(data: Any, unnamed: str = "index") -> Source:
     return source
 
 
-def _source_from(data: Any, unnamed: str = "index") -> Source:
+def _source_from(data: object, unnamed: str = "index") -> Source:
     if isinstance(data, Source):
         return data
     if isinstance(data, pa.Table):
@@ -101,7 +104,7 @@ def _with_arrow_notes(source: Source, schema: pa.Schema) -> Source:
     return source
 
 
-def _source_from_columns(data: Mapping[Any, Any]) -> Source:
+def _source_from_columns(data: Mapping[str, object]) -> Source:
     arrays: dict[str, pa.Array | pa.ChunkedArray] = {}
     notes: dict[str, Note] = {}
     for key, value in data.items():
@@ -137,24 +140,24 @@ def _two_lengths(lengths: dict[str, int]) -> tuple[tuple[str, int], tuple[str, i
     return items[0], next(item for item in items if item[1] != items[0][1])
 
 
-def _columns_of_records(data: np.ndarray) -> dict[str, Any]:
+def _columns_of_records(data: np.ndarray) -> dict[str, object]:
     if data.dtype.names is None or data.ndim != 1:
         raise UsageError(
             f"a NumPy array of dtype {data.dtype} and shape {data.shape} is not a table: give a 1-D record array, or a "
             "dict of arrays"
         )
     masks: np.ndarray | None = np.ma.getmaskarray(data) if isinstance(data, np.ma.MaskedArray) else None
-    columns: dict[str, Any] = {}
+    columns: dict[str, object] = {}
     for name in data.dtype.names:
         values = np.asarray(data[name])
         columns[name] = values if masks is None else np.ma.MaskedArray(values, masks[name])
     return columns
 
 
-def _source_from_stream(data: Any, unnamed: str) -> Source:
+def _source_from_stream(data: object, unnamed: str) -> Source:
     # Read the length before opening the stream, and only where that is free: a DuckDB relation would run the query.
-    counts_itself = type(data).__module__.split(".")[0] in ("pandas", "polars", "pyarrow") and hasattr(data, "__len__")
-    n_rows = len(data) if counts_itself else None
+    counts_itself = type(data).__module__.split(".")[0] in ("pandas", "polars", "pyarrow")
+    n_rows = len(data) if counts_itself and isinstance(data, Sized) else None
     try:
         reader = pa.RecordBatchReader.from_stream(data)
     except (ValueError, TypeError, pa.ArrowException) as error:
@@ -163,7 +166,7 @@ def _source_from_stream(data: Any, unnamed: str) -> Source:
     return _with_arrow_notes(Source(schema, _from_reader(reader, schema), n_rows, labels, ranges), reader.schema)
 
 
-def _source_from_frame(frame: Any, unnamed: str) -> Source:
+def _source_from_frame(frame: pandas.DataFrame, unnamed: str) -> Source:
     parts = split(frame, unnamed)
     batches: Iterator[pa.RecordBatch]
     if parts.columns:
@@ -171,7 +174,7 @@ def _source_from_frame(frame: Any, unnamed: str) -> Source:
         schema, batches = table.schema, iter(_batches_of(table))
     else:  # Arrow has no row count without columns
         schema, batches = pa.schema([]), iter(())
-    untyped = frozenset(one.name for one in schema if pa.types.is_null(one.type))
+    untyped = frozenset(column.name for column in schema if pa.types.is_null(column.type))
     return Source(
         schema, batches, len(frame), parts.labels, parts.ranges, parts.nullable, parts.notes, parts.frame_note, untyped,
         is_pandas=True,
@@ -218,7 +221,7 @@ def _pandas_labels(schema: pa.Schema, unnamed: str) -> tuple[pa.Schema, list[str
     return pa.schema(renamed), labels, ranges
 
 
-def _pandas_index(schema: pa.Schema) -> list[Any]:
+def _pandas_index(schema: pa.Schema) -> list[str | dict[str, int]]:
     """The index entries in the pandas metadata: column names or ranges."""
     try:
         described = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
@@ -234,13 +237,13 @@ def _nullable_columns(schema: pa.Schema) -> frozenset[str]:
     """The columns whose pandas type has its own mask, according to the pandas metadata."""
     try:
         described = json.loads((schema.metadata or {}).get(b"pandas", b"{}")).get("columns", [])
-        found = {one["field_name"] for one in described if one["numpy_type"] in NULLABLE_TYPES}
+        names = {column["field_name"] for column in described if column["numpy_type"] in NULLABLE_TYPES}
     except (ValueError, AttributeError, TypeError, LookupError):
         return frozenset()
-    return frozenset(name for name in found if isinstance(name, str))
+    return frozenset(name for name in names if isinstance(name, str))
 
 
-def _source_from_iterator(batches: Iterator[Any], unnamed: str) -> Source:
+def _source_from_iterator(batches: Iterator[object], unnamed: str) -> Source:
     first = next(batches, None)
     if first is None:
         raise UsageError("the iterator gave no batch: without one the columns are unknown")
@@ -252,7 +255,7 @@ def _source_from_iterator(batches: Iterator[Any], unnamed: str) -> Source:
     return source
 
 
-def _batch_source(batch: Any, number: int, unnamed: str) -> Source:
+def _batch_source(batch: object, number: int, unnamed: str) -> Source:
     if isinstance(batch, Mapping) and any(_is_scalar(value) for value in batch.values()):
         raise UsageError(
             f"batch {number} is a dict of single values, a row: give dicts of arrays, or build a table of rows with "
@@ -265,11 +268,11 @@ def _batch_source(batch: Any, number: int, unnamed: str) -> Source:
     return source_from(batch, unnamed)
 
 
-def _is_scalar(value: Any) -> bool:
+def _is_scalar(value: object) -> bool:
     return value is None or isinstance(value, (str, bytes, int, float, complex, np.generic))
 
 
-def _is_batch(value: Any) -> bool:
+def _is_batch(value: object) -> bool:
     arrow = hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__")
     return arrow or isinstance(value, (Mapping, np.ndarray))
 
