@@ -23,7 +23,7 @@ MOST_WORDS = {
     "columns": 59,
     "dataclass": 14,
     "edit": 11,
-    "exchange": 122,
+    "exchange": 83,
     "h5": 97,
     "indexes": 4,
     "kernels": 4,

@@ -390,7 +390,7 @@ class ColumnInfo:
         return self.type.has_pointers or isinstance(self.row_form, (Pointers, Lists))
 
     def with_rows(self, rows: RowForm) -> ColumnInfo:
-        """The same column with its rows stored in another form, under the same mask or in the same storage."""
+        """This column with its rows stored in another form, under the same mask or in the same storage."""
         return replace(self, form=_around(self.form, rows))
 
     @property

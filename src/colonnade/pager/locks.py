@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     class Holder(TypedDict, total=False):
-        """What a lock file says of the process that holds the lock."""
+        """The process that holds a lock, as its lock file describes it."""
 
         colonnade: str
         pid: int
