@@ -156,7 +156,7 @@ def test_attributes_that_hdf5_wrote(tmp_path: Path, libver: Any, count: int) -> 
         node.attrs["grid"] = np.arange(6).reshape(2, 3)
     source, root = open_root(BufferBytes(path.read_bytes()))
     messages = read_messages(source, find_address(source, root, "d"))
-    found = read_attributes(source, messages)
+    found: dict[str, Any] = dict(read_attributes(source, messages))
     assert [found[f"n{number}"] for number in range(count)] == list(range(count))
     assert found["text"] == "für" and found["texts"].tolist() == ["a", "bc"] and found["fixed"] == "abc"
     assert found["empty"] is None and found["shared"] == 0.5 and found["grid"].tolist() == [[0, 1, 2], [3, 4, 5]]
