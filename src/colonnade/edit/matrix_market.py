@@ -102,10 +102,10 @@ def read_matrix_market(path: str | Path) -> CellStream:
     return CellStream((head.n_rows, head.n_columns), np.dtype(_FIELDS[head.field]), blocks)
 
 
-Read = TypeVar("Read")
+T = TypeVar("T")
 
 
-def _read(work: Callable[[], Read], name: str) -> Read:
+def _read(work: Callable[[], T], name: str) -> T:
     try:
         return work()
     except (gzip.BadGzipFile, EOFError) as error:
