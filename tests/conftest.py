@@ -9,9 +9,16 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+from colonnade import limits
+
+SetLimits = Callable[..., None]
 
 _common: dict[str, Any] = {
     "deadline": None,
@@ -28,3 +35,10 @@ settings.load_profile(os.environ.get("COLONNADE_EXAMPLES", "short"))
 # Receipts of trusted indexes are kept in a cache folder: here in one that goes with the process.
 _cache = tempfile.TemporaryDirectory(prefix="colonnade-cache-")
 os.environ["COLONNADE_CACHE"] = _cache.name
+
+
+@pytest.fixture
+def set_limits() -> Iterator[SetLimits]:
+    """Installs other limits until the test ends: `set_limits(piece_bytes=16)`."""
+    with ExitStack() as stack:
+        yield lambda **changes: stack.enter_context(limits.override(**changes))

@@ -25,6 +25,7 @@ FLOORS: list[tuple[str, list[str]]] = [
         "ground",
         [
             "errors",
+            "limits",
             "arrays",
             "kernels",
             "threads",

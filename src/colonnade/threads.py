@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 T = TypeVar("T")
 
-WORTH_THREADS = 4 << 20  # bytes of rows; with fewer, threads would mostly wait for each other
 _POOLS: dict[int, ThreadPoolExecutor] = {}
 _ASIDE = 0  # the key of the pool of `begin_aside`
 _HERE = threading.local()

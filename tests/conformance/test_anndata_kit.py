@@ -20,6 +20,7 @@ from colonnade.h5 import nodes
 from colonnade.layouts.anndata import names, rules, rules_values
 from tests.conformance.anndata import make
 from tests.conformance.test_kit import check_said, content, expected, is_needed, places
+from tests.conftest import SetLimits
 from tests.generated import generated
 
 FOLDER = Path(__file__).parent / "anndata"
@@ -116,7 +117,7 @@ def test_what_anndata_writes_is_silent(compression: Any, tmp_path: Path) -> None
     assert found.checked.elements > 100
 
 
-def test_values_are_read_by_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_are_read_by_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_limits: SetLimits) -> None:
     """A large array is read in boxes of bounded size, of any rank."""
     sizes: list[int] = []
     read = nodes.read_array
@@ -127,7 +128,7 @@ def test_values_are_read_by_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         return found
 
     monkeypatch.setattr(rules_values, "read_array", counted)
-    monkeypatch.setattr(rules_values, "CHECK_BLOCK_BYTES", 4096)
+    set_limits(checked_bytes=4096)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         make.array(file, "plain", np.arange(30_000, dtype="f8").reshape(100, 300))
         made = file.create_dataset("chunked", data=np.zeros((64, 64, 3)), chunks=(8, 8, 3), compression="gzip")
@@ -138,9 +139,9 @@ def test_values_are_read_by_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert sum(sizes) == 8 * (30_000 + 64 * 64 * 3)
 
 
-def test_a_matrix_is_looked_at_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_matrix_is_looked_at_across_blocks(tmp_path: Path, set_limits: SetLimits) -> None:
     """A fall of indptr just between two blocks is found too."""
-    monkeypatch.setattr("colonnade.columns.raw.PIECE_BYTES", 16)
+    set_limits(piece_bytes=16)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         made = make.matrix(file, shape=(8, 2))
         for name, data in (("data", np.ones(8, "f4")), ("indices", np.zeros(8, "i4"))):

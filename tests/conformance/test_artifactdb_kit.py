@@ -19,6 +19,7 @@ from colonnade.layouts import located
 from colonnade.layouts.artifactdb import rules
 from tests.conformance.artifactdb import make
 from tests.conformance.test_kit import check_said, content, expected, is_needed, places
+from tests.conftest import SetLimits
 
 FOLDER = Path(__file__).parent / "artifactdb"
 MANIFEST = json.loads((FOLDER / "manifest.json").read_text())
@@ -243,9 +244,9 @@ def test_bytes_that_are_damaged_are_findings(tmp_path: Path) -> None:
         shutil.rmtree(case)
 
 
-def test_values_are_read_by_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_are_read_by_blocks(tmp_path: Path, set_limits: SetLimits) -> None:
     """What is wrong in a later block is found with its row."""
-    monkeypatch.setattr("colonnade.columns.raw.PIECE_BYTES", 64)
+    set_limits(piece_bytes=64)
     rows = [b"2023-01-01"] * 50
     rows[41] = b"2023-01-1"
     codes = np.zeros(50, "<i4")

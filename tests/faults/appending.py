@@ -24,10 +24,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import colonnade as cn
+from colonnade import limits
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import ConflictError
 from colonnade.h5 import files
-from colonnade.pager import journal
 from colonnade.pager.disk import Disk
 from colonnade.pager.held_pages import PAGE
 from colonnade.pager.journal import Durability
@@ -190,8 +190,8 @@ def append_several(run: Run, place: int) -> None:
 
     Pages are written early, as in a change that is too large for the memory; and some appends are taken back.
     """
-    journal.MOST_HELD = 2 * PAGE
-    _append(run, place, [1, 3, 2, 5], "full")
+    with limits.override(held_page_bytes=2 * PAGE):
+        _append(run, place, [1, 3, 2, 5], "full")
 
 
 def _append(run: Run, writer: int, turns: list[int], durability: Durability) -> None:

@@ -20,14 +20,16 @@ import pyarrow as pa
 import pytest
 
 import colonnade as cn
+from colonnade import limits
 from colonnade.errors import ColonnadeError, ConflictError
 from colonnade.h5 import files
-from colonnade.pager import journal, marks
+from colonnade.pager import journal
 from colonnade.pager.disk import Disk
 from colonnade.pager.held_pages import PAGE
 from colonnade.pager.journal import Durability, journal_path
 from colonnade.pager.locks import lock_path
 from colonnade.pager.recovery import find_mark, roll_back
+from tests.conftest import SetLimits
 from tests.faults.changes import ACTS, CHANGES, N_ROWS, Act, Change, make_file, rows
 from tests.faults.disk import Crash, FaultyDisk, Remains
 from tests.faults.states import State, tables_state, whole_state
@@ -101,19 +103,21 @@ def base_file(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return path.read_bytes()
 
 
-def fresh_world(kind: type[AnyWorld], below: Path, patch: pytest.MonkeyPatch, content: dict[str, bytes]) -> AnyWorld:
+def fresh_world(
+    kind: type[AnyWorld], below: Path, patch: pytest.MonkeyPatch, set_limits: SetLimits, content: dict[str, bytes]
+) -> AnyWorld:
     folder, vault = below / "data", below / "vault"
     folder.mkdir()
     vault.mkdir()
-    patch.setattr(marks, "STRIDE", PAGE)  # a mark moves on often, and files stay small
+    set_limits(mark_stride=PAGE)  # a mark moves on often, and files stay small
     made = kind(folder, vault, patch, content)
     made.reset()
     return made
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, base_file: bytes) -> World:
-    return fresh_world(World, tmp_path, monkeypatch, {"run.h5": base_file, "void.h5": b""})
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_limits: SetLimits, base_file: bytes) -> World:
+    return fresh_world(World, tmp_path, monkeypatch, set_limits, {"run.h5": base_file, "void.h5": b""})
 
 
 def opened(change: Change, durability: Durability = "full") -> Act:
@@ -273,11 +277,13 @@ def append_in_between(file: cn.File) -> None:
 
 
 @pytest.mark.parametrize("check", [check_kills, check_power_cuts])
-def test_crash_after_pages_were_journaled_ahead(world: World, check: Callable[[Trial], None]) -> None:
+def test_crash_after_pages_were_journaled_ahead(
+    world: World, check: Callable[[Trial], None], set_limits: SetLimits
+) -> None:
     """A thread journals the sorted index while its new rows are computed: the same crashes, and the same outcomes."""
     ahead: list[int] = []
     save = journal.JournaledFile._save
-    world.patch.setattr(journal, "LEAST_SAVED_AHEAD", 0)
+    set_limits(saved_ahead_bytes=0)
     world.patch.setattr(journal, "default_threads", lambda: 2)
     world.patch.setattr(journal.JournaledFile, "_save", lambda file, runs: (ahead.append(len(runs)), save(file, runs)))
     trial = Trial.of(world, opened(append_in_between))
@@ -294,9 +300,9 @@ def test_fast_killed_at_every_call(world: World, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["replace", "overwrite"])
 @pytest.mark.parametrize("durability", ["full", "fast"])
-def test_pages_written_early(world: World, name: str, durability: Durability) -> None:
+def test_pages_written_early(world: World, name: str, durability: Durability, set_limits: SetLimits) -> None:
     """More pages changed than may be held: they go to the file before the commit, their old content before them."""
-    world.patch.setattr(journal, "MOST_HELD", SPILL if name == "overwrite" else 0)
+    set_limits(held_page_bytes=SPILL if name == "overwrite" else 0)
     trial = Trial.of(world, opened(CHANGES[name], durability))
     first = next(i for i, call in enumerate(trial.disk.calls) if call.kind == "create")
     node = trial.disk.calls[first].node
@@ -381,10 +387,10 @@ def with_journal(trial: Trial) -> Iterator[Remains]:
     yield from (remains for _, remains in trial.disk.after_power_cut(end, Random(3), 2))
 
 
-@pytest.mark.parametrize("spill", [journal.MOST_HELD, SPILL])
-def test_crash_while_rolling_back(world: World, spill: int) -> None:
+@pytest.mark.parametrize("spill", [limits.now.held_page_bytes, SPILL])
+def test_crash_while_rolling_back(world: World, spill: int, set_limits: SetLimits) -> None:
     """A roll back that is stopped at any call is done again, and again."""
-    world.patch.setattr(journal, "MOST_HELD", spill)
+    set_limits(held_page_bytes=spill)
     trial = Trial.of(world, opened(CHANGES["overwrite"]))
     undone = 0
     for remains in with_journal(trial):
@@ -437,11 +443,11 @@ def overwrite_and_fail(file: cn.File) -> None:
 FAILURES["overwrite"] = overwrite_and_fail
 
 
-@pytest.mark.parametrize("spill", [journal.MOST_HELD, SPILL, 0])
+@pytest.mark.parametrize("spill", [limits.now.held_page_bytes, SPILL, 0])
 @pytest.mark.parametrize("name", FAILURES)
-def test_rolled_back_by_an_exception(world: World, name: str, spill: int) -> None:
+def test_rolled_back_by_an_exception(world: World, name: str, spill: int, set_limits: SetLimits) -> None:
     """An exception in the middle of a change: the file is as it was, byte for byte; and can be used further."""
-    world.patch.setattr(journal, "MOST_HELD", spill)
+    set_limits(held_page_bytes=spill)
     before = world.bytes()
     with pytest.raises(Refused), cn.open(world.path, "r+") as file:
         FAILURES[name](file)

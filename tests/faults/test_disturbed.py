@@ -16,9 +16,10 @@ import pyarrow as pa
 import pytest
 
 import colonnade as cn
+from colonnade import limits
 from colonnade.errors import ConflictError
 from colonnade.h5 import files
-from colonnade.pager import journal, locks
+from colonnade.pager import locks
 from colonnade.pager.held_pages import PAGE
 from colonnade.pager.locks import WriterLock, has_writer, lock_path
 from colonnade.query import scan
@@ -89,8 +90,7 @@ def test_any_error_of_a_disturbed_read_means_to_read_again(
 
 def take_back(path: Path, is_written: Any, go_on: Any, is_undone: Any) -> None:
     """A change that is too large for the memory, and fails."""
-    journal.MOST_HELD = 2 * PAGE
-    with cn.open(path, "r+") as file:
+    with limits.override(held_page_bytes=2 * PAGE), cn.open(path, "r+") as file:
         with pytest.raises(KeyError), file.transaction():
             for name in ("x", "y"):
                 file["pairs"].update(name, np.arange(N_ROWS), np.full(N_ROWS, 7))

@@ -16,15 +16,16 @@ import numpy as np
 import pytest
 
 import colonnade as cn
+from colonnade import limits
 from colonnade.errors import ConflictError
 from colonnade.h5 import capi
 from colonnade.h5.files import FileHandle
-from colonnade.pager import journal as journal_module
 from colonnade.pager.disk import Disk
 from colonnade.pager.held_pages import PAGE
 from colonnade.pager.journal import MAGIC, JournaledFile, journal_path
-from colonnade.pager.marks import MARK_BYTES, STRIDE, Mark, pack_mark
+from colonnade.pager.marks import MARK_BYTES, Mark, pack_mark
 from colonnade.pager.recovery import find_mark, roll_back
+from tests.conftest import SetLimits
 from tests.faults.changes import make_file, rows
 from tests.faults.test_crashes import OPENINGS
 from tests.faults.test_kill import forget, leave_journal
@@ -257,22 +258,25 @@ def test_a_value_that_looks_like_a_mark_is_a_value(tmp_path: Path, user_block: i
         assert opened.h5["other"][9] == 9
 
 
-def test_a_mark_that_did_not_arrive_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mark_that_did_not_arrive_leaves_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_limits: SetLimits
+) -> None:
     """Pages are written early and the file grows over the mark: the power fails when only its new length is there."""
-    monkeypatch.setattr(journal_module, "MOST_HELD", 0)
+    set_limits(held_page_bytes=0)
+    stride = limits.now.mark_stride
     path = tmp_path / "x.h5"
     path.write_bytes(bytes(10_000))
     dying = JournaledFile(path, Disk())
     dying.write(memoryview(b"new"))  # written early
     length = path.stat().st_size
-    assert length % STRIDE == 0
+    assert length % stride == 0
     assert find_mark(path, Disk()) is not None
     with monkeypatch.context() as patch, pytest.raises(OSError, match="power"):
         patch.setattr(dying, "_put_mark", no_power)
-        dying.seek(length + 3 * STRIDE)
+        dying.seek(length + 3 * stride)
         dying.write(memoryview(b"far"))
     forget(dying)
-    assert path.stat().st_size == length + 4 * STRIDE
+    assert path.stat().st_size == length + 4 * stride
     assert find_mark(path, Disk()) is not None
     roll_back(path, Disk())
     assert path.read_bytes() == bytes(10_000)

@@ -17,8 +17,8 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import ColonnadeError
-from colonnade.pager import journal
 from colonnade.sparse import find_sparse, verify_sparse
+from tests.conftest import SetLimits
 from tests.faults.changes import Act, Change
 from tests.faults.states import State, tables_state
 from tests.faults.test_crashes import (
@@ -97,8 +97,8 @@ def sparse_file(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sparse_file: bytes) -> SparseWorld:
-    return fresh_world(SparseWorld, tmp_path, monkeypatch, {"run.h5": sparse_file})
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_limits: SetLimits, sparse_file: bytes) -> SparseWorld:
+    return fresh_world(SparseWorld, tmp_path, monkeypatch, set_limits, {"run.h5": sparse_file})
 
 
 def create(file: cn.File) -> None:
@@ -184,9 +184,9 @@ def test_power_cut_at_every_call(world: SparseWorld, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["rewrite extensible array", "transaction"])
-def test_pages_written_early(world: SparseWorld, name: str) -> None:
+def test_pages_written_early(world: SparseWorld, name: str, set_limits: SetLimits) -> None:
     """More pages changed than may be held: also then what lies in places that are used again comes back."""
-    world.patch.setattr(journal, "MOST_HELD", SPILL // 4)
+    set_limits(held_page_bytes=SPILL // 4)
     trial = Trial.of(world, opened(CHANGES[name]))
     check_kills(trial)
     check_power_cuts(trial, n_random=1)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from random import Random
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +22,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 import colonnade as cn
-from colonnade.columns import raw
-from colonnade.query import aggregate, groups, match
+from colonnade import limits
 from tests.laws.oracle import cells
 from tests.laws.predicates import FAMILIES, Column, as_predicate, columns, is_nan, nodes, tables
 from tests.laws.test_search import can_be_indexed, expected_rows, wanted_indexes, written
@@ -38,17 +36,11 @@ SEEDS = max(40, settings().max_examples // 2)
 @contextmanager
 def short_windows(wanted: bool) -> Iterator[None]:
     """Limits that only large tables meet are met by small ones."""
-    with ExitStack() as stack:
-        if wanted:
-            for home, name, value in (
-                (match, "FEWEST_MATCHED_ROWS", 4),
-                (match, "WINDOW_BYTES", 64),
-                (raw, "PIECE_BYTES", 16),
-                (raw, "FARTHEST_APART", 16),
-                (groups, "MOST_NUMBERS", 3),
-                (aggregate, "MOST_WAITING", 5),
-            ):
-                stack.enter_context(patch.object(home, name, value))
+    small = {
+        "fewest_window_rows": 4, "window_bytes": 64, "piece_bytes": 16, "farthest_apart": 16, "numbered_groups": 3,
+        "waiting_groups": 5,
+    }  # fmt: skip
+    with limits.override(**(small if wanted else {})):
         yield
 
 

@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import colonnade as cn
+from colonnade import limits
 from colonnade.indexes import sorted_rows
+from tests.conftest import SetLimits
 
 COLUMNS = {
     "integers": st.integers(-3, 40),
@@ -56,10 +58,8 @@ def test_merging_is_sorting(tmp_path_factory: pytest.TempPathFactory, name: str,
     is_coded = name == "categories"
     values = data.draw(st.lists(one, max_size=60))
     batches = data.draw(st.lists(st.tuples(st.lists(one, max_size=20), st.booleans()), min_size=1, max_size=4))
-    usual = sorted_rows.BLOCK, sorted_rows.SAMPLE
-    sizes = st.tuples(st.sampled_from([1, 4, 16, 8192]), st.sampled_from([1, 2, 5, 512]))
-    sorted_rows.BLOCK, sorted_rows.SAMPLE = data.draw(sizes)
-    try:
+    block, sample = data.draw(st.tuples(st.sampled_from([1, 4, 16, 8192]), st.sampled_from([1, 2, 5, 512])))
+    with limits.override(sorted_block=block, sorted_sample=sample):
         options = cn.column(chunk_rows=data.draw(st.sampled_from([1, 7, 64])), categories=True if is_coded else None)
         cn.write(path, {"x": pa.array(values, kind)}, "t", columns={"x": options})
         with cn.open(path, "r+", durability="fast") as file:
@@ -71,8 +71,6 @@ def test_merging_is_sorting(tmp_path_factory: pytest.TempPathFactory, name: str,
                 values = values + batch
                 assert file["t"].verify_indexes() == []
         check_stored(path, values, is_coded)
-    finally:
-        sorted_rows.BLOCK, sorted_rows.SAMPLE = usual
 
 
 def rows_written(monkeypatch: pytest.MonkeyPatch, path: Path, n_rows: int, added: Any) -> int:
@@ -94,9 +92,11 @@ def rows_written(monkeypatch: pytest.MonkeyPatch, path: Path, n_rows: int, added
 
 
 @pytest.mark.parametrize("late", [0, 300], ids=["in order", "nearly in order"])
-def test_keys_in_order_rewrite_the_end_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: int) -> None:
+def test_keys_in_order_rewrite_the_end_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_limits: SetLimits, late: int
+) -> None:
     """What is written does not grow with the table: n and 4 n rows cost the same."""
-    monkeypatch.setattr(sorted_rows, "BLOCK", 64)
+    set_limits(sorted_block=64)
     few, many = (
         rows_written(monkeypatch, tmp_path / f"{n}.h5", n, np.arange(n * 2 - late, n * 2 + 100))
         for n in (64 * 64, 4 * 64 * 64)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import colonnade as cn
-from colonnade import threads
-from colonnade.query import match, scan
+from colonnade import limits, threads
+from colonnade.query import scan
 
 N_ROWS = 3000
 Made = tuple[cn.Table, pa.Table, Path]
@@ -20,9 +20,7 @@ Made = tuple[cn.Table, pa.Table, Path]
 
 @pytest.fixture(scope="module", autouse=True)
 def small_parts() -> object:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scan, "LONG_RUN", 20)
-        patch.setattr(scan, "SHARE", 15)
+    with limits.override(long_run=20, thread_rows=15):
         yield
 
 
@@ -75,12 +73,9 @@ def test_threads_where_they_are_worth_while(table: Made, worth: int, is_used: bo
 
     real = threads._pool
     rows = np.arange(0, N_ROWS, 2)
-    with pytest.MonkeyPatch.context() as patch, cn.open(path, n_threads=2) as file:
-        for room in (scan, match):
-            patch.setattr(room, "WORTH_THREADS", worth)
+    small = limits.override(threaded_bytes=worth, fewest_window_rows=64, most_window_rows=64)
+    with small, pytest.MonkeyPatch.context() as patch, cn.open(path, n_threads=2) as file:
         patch.setattr(threads, "_pool", pool)
-        patch.setattr(match, "FEWEST_MATCHED_ROWS", 64)
-        patch.setattr(match, "MOST_ROWS", 64)
         file["t"].take(rows).to_arrow()
         assert bool(asked) == is_used
         asked.clear()

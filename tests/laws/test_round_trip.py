@@ -9,7 +9,6 @@ from __future__ import annotations
 import decimal
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import h5py
 import numpy as np
@@ -19,8 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import colonnade as cn
-from colonnade.columns import raw
-from colonnade.edit import create as writing
+from colonnade import limits
 from tests.laws.strategies import INTEGERS, make_array, types, values
 
 FILTERS = [
@@ -99,13 +97,13 @@ def test_every_type_comes_back(column: tuple[pa.Array, dict[str, Any], int, int,
         for start in range(0, max(len(array), 1), batch_rows)
     ]
     try:
-        with patch.object(writing, "FIRST_ROWS", first_rows):
+        with limits.override(first_rows=first_rows):
             cn.write(path, iter(batches), columns={"x": options})
     except cn.errors.UsageError as error:
         if refused_rightly(array, error):
             return
         raise
-    with cn.open_table(path) as table, patch.object(raw, "PIECE_BYTES", piece_bytes):
+    with cn.open_table(path) as table, limits.override(piece_bytes=piece_bytes):
         assert table.n_rows == len(array)
         back = table.to_arrow().column("x")
         assert back.type == array.type
@@ -216,7 +214,7 @@ def test_strings_in_every_form_come_back(
         {"x": pa.array(rows[at : at + batch_rows], pa.string())} for at in range(0, max(len(rows), 1), batch_rows)
     ]
     try:
-        with patch.object(writing, "FIRST_ROWS", first_rows):
+        with limits.override(first_rows=first_rows):
             cn.write(path, iter(batches), columns={"x": {"strings": strings, "chunk_rows": 3}})
     except cn.errors.DataError as error:
         assert strings != "auto"

@@ -25,9 +25,8 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 import colonnade as cn
-from colonnade.columns import raw
-from colonnade.indexes import bitmap, chunk_bloom, order, sorted_rows
-from colonnade.query import match, plan
+from colonnade import limits
+from colonnade.indexes import order, sorted_rows
 from tests.laws.oracle import Cell, Joined, Leaf, Node, cells, matching
 from tests.laws.predicates import (
     FAMILIES,
@@ -69,23 +68,16 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 @contextmanager
 def small_limits(wanted: bool, search_chunks: int) -> Iterator[None]:
     """Search by probes pays always (or never); limits that only large tables meet are met by small ones."""
+    small = {
+        "fewest_window_rows": 4, "window_bytes": 64, "piece_bytes": 16, "farthest_apart": 16, "bitmap_window": 16,
+        "bitmap_stripe": 1, "sorted_block": 5, "sorted_lookups": 3, "bloom_points": 4, "bloom_flush_bytes": 8,
+        "order_samples": 3, "order_piece": 2,
+    }  # fmt: skip
     with ExitStack() as stack:
-        put = lambda home, name, value: stack.enter_context(patch.object(home, name, value))  # noqa: E731
-        put(plan, "SEARCH_CHUNKS", search_chunks)
-        if wanted:
-            put(match, "FEWEST_MATCHED_ROWS", 4)
-            put(match, "WINDOW_BYTES", 64)
-            put(raw, "PIECE_BYTES", 16)
-            put(raw, "FARTHEST_APART", 16)
-            put(bitmap, "WINDOW", 16)
-            put(bitmap, "STRIPE", 1)
-            put(sorted_rows, "BLOCK", 5)
-            put(sorted_rows, "MOST_LOOKUPS", 3)
-            put(chunk_bloom, "MOST_POINTS", 4)
-            put(chunk_bloom, "FLUSH_BYTES", 8)
-            put(order, "SAMPLES", 3)
-            put(order, "PIECE", 2)
-            put(sorted_rows, "sorter", lambda memory: order.sorter(min(memory, 200)))
+        stack.enter_context(limits.override(search_chunks=search_chunks, **(small if wanted else {})))
+        if wanted:  # runs of a few rows are merged
+            few = lambda memory: order.sorter(min(memory, 200))  # noqa: E731
+            stack.enter_context(patch.object(sorted_rows, "sorter", few))
         yield
 
 

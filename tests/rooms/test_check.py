@@ -19,6 +19,7 @@ from colonnade.checking import fix as mend
 from colonnade.layouts import LAYOUTS
 from colonnade.model import Repair
 from tests.conformance import make
+from tests.conftest import SetLimits
 from tests.rooms.test_cli import call, call_json
 
 KIT = Path(make.__file__).parent / "files"
@@ -207,11 +208,11 @@ def test_rows_that_are_claimed_and_not_stored_are_not_read(tmp_path: Path) -> No
     assert time.monotonic() - begun < 5
 
 
-def test_an_attribute_that_claims_too_much_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attribute_that_claims_too_much_is_not_read(tmp_path: Path, set_limits: SetLimits) -> None:
     path = tmp_path / "x.h5"
     with h5py.File(path, "w") as file:
         make.text(make.table(file), "description", "x" * 1000)
-    monkeypatch.setattr("colonnade.h5.attributes.LARGEST_ATTRIBUTE", 999)
+    set_limits(attribute_bytes=999)
     assert facts(cn.check(path)) == {("H1", "error", "/t")}
 
 

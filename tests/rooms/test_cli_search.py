@@ -25,10 +25,11 @@ import pyarrow.parquet
 import pytest
 
 import colonnade as cn
-from colonnade.cli import progress, where
+from colonnade import limits
+from colonnade.cli import progress
 from colonnade.cli.values import plain_values
 from colonnade.columns.arrow_types import complex_array
-from colonnade.query import stats
+from tests.conftest import SetLimits
 from tests.rooms.test_cli import call, call_json
 
 UNICODE_TABLE = "Messung/日本 é"
@@ -433,11 +434,11 @@ def test_a_file_that_is_there_is_replaced_whole_or_not_at_all(run: Path, tmp_pat
     assert [path.name for path in tmp_path.glob(".*")] == []
 
 
-def test_what_is_given_up_does_not_look_whole(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_given_up_does_not_look_whole(run: Path, set_limits: SetLimits) -> None:
     """On stdout, where nothing can be taken back, Parquet and Arrow lack their end."""
     with h5py.File(run, "r+") as file:
         file["events/kind"][950] = 99
-    monkeypatch.setattr(where, "PART", 100)
+    set_limits(printed_rows=100)
     for form, read in (("parquet", pa.parquet.read_table), ("arrow", lambda b: pa.ipc.open_file(b).read_all())):
         result = call("where", run, "hits >= 0", "--format", form)
         assert result.exit_code == 3 and len(result.stdout_bytes) > 1000 and "950" in result.stderr
@@ -478,16 +479,16 @@ def test_a_large_result_is_written_batch_by_batch(tmp_path: Path) -> None:
     for ending in (".arrow", ".parquet", ".csv"):
         assert call("where", path, "x >= 10", "-o", tmp_path / f"rows{ending}").exit_code == 0
     batches = pa.ipc.open_file(tmp_path / "rows.arrow").num_record_batches
-    assert batches == -(-(n - 10) // where.PART) and read_arrow(tmp_path / "rows.arrow").equals(truth)
+    assert batches == -(-(n - 10) // limits.now.printed_rows) and read_arrow(tmp_path / "rows.arrow").equals(truth)
     assert pa.parquet.read_table(tmp_path / "rows.parquet").equals(truth.cast(truth.schema))
     assert pa.csv.read_csv(tmp_path / "rows.csv").column("x").equals(truth.column("x"))
     assert call_json("where", path, "x >= 10", "-c", "x")["rows"][-1] == {"x": n - 1}
 
 
-def test_batches_of_a_wide_table_have_fewer_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_of_a_wide_table_have_fewer_rows(tmp_path: Path, set_limits: SetLimits) -> None:
     path = tmp_path / "wide.h5"
     cn.write(path, {f"c{i}": np.arange(1000.0) for i in range(100)})
-    monkeypatch.setattr(where, "BATCH_BYTES", 100 * 8 * 50)
+    set_limits(printed_bytes=100 * 8 * 50)
     assert call("where", path, "c0 >= 0", "-o", tmp_path / "x.arrow").exit_code == 0
     assert pa.ipc.open_file(tmp_path / "x.arrow").num_record_batches == 20
 
@@ -763,24 +764,24 @@ def test_stats_do_not_ask_a_bitmap_of_many_values(tmp_path: Path) -> None:
     assert (found["from"], found["distinct"], found["distinct_is"]) == ("sorted_rows", 200, "at most")
 
 
-def test_stats_count_distinct_values_up_to_a_bound(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stats, "MOST_DISTINCT", 500)
+def test_stats_count_distinct_values_up_to_a_bound(run: Path, set_limits: SetLimits) -> None:
+    set_limits(distinct_values=500)
     found = by_column(run)
     assert (found["hits"]["distinct"], found["hits"]["distinct_is"]) == (500, "more than")
     assert (found["kind"]["distinct"], found["kind"]["distinct_is"]) == (3, "exactly")
     assert "> 500" in call("stats", run).output
-    monkeypatch.setattr(stats, "MOST_BYTES", 10)
+    set_limits(distinct_bytes=10)
     assert by_column(run, "-c", "row_id")["row_id"]["distinct_is"] == "more than"
 
 
-def test_stats_of_a_column_read_in_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stats_of_a_column_read_in_windows(tmp_path: Path, set_limits: SetLimits) -> None:
     path = tmp_path / "x.h5"
     values = np.random.default_rng(1).integers(-50, 50, 1000)
     names = [f"{v:03}" for v in values]
     columns = {name: cn.column(chunk_rows=64) for name in ("x", "name", "long", "list")}
     lists = pa.array([[1]] * 999 + [None])
     cn.write(path, {"x": values, "name": names, "long": [n * 30 for n in names], "list": lists}, columns=columns)
-    monkeypatch.setattr(stats, "window_rows", lambda columns: 64)
+    set_limits(fewest_window_rows=64, most_window_rows=64)
     found = by_column(path)
     assert (found["x"]["min"], found["x"]["max"]) == (values.min(), values.max())
     assert found["x"]["distinct"] == found["name"]["distinct"] == found["long"]["distinct"] == len(set(names))

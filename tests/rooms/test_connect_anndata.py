@@ -22,6 +22,7 @@ from anndata.tests.helpers import assert_equal
 
 import colonnade as cn
 from colonnade.anndata import parts
+from tests.conftest import SetLimits
 from tests.generated import generated
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "anndata"
@@ -189,10 +190,10 @@ def test_only_the_chunks_of_a_sparse_matrix_that_hold_lines_are_read(
     assert len(wanted) < 5 < stored // chunk
 
 
-def test_the_other_axis_of_a_matrix_is_read_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_other_axis_of_a_matrix_is_read_in_blocks(tmp_path: Path, set_limits: SetLimits) -> None:
     matrix = scipy.sparse.random(3_000, 40, 0.2, format="csr", random_state=np.random.default_rng(1))
     anndata.AnnData(matrix).write_h5ad(tmp_path / "a.h5ad")
-    monkeypatch.setattr("colonnade.anndata.sparse_matrix.BLOCK_ELEMENTS", 500)
+    set_limits(block_elements=500)
     found = cn.to_anndata(tmp_path / "a.h5ad", var=[3, 17])
     assert (matrix[:, [3, 17]] != found.X).nnz == 0
 

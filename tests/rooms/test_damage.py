@@ -18,9 +18,10 @@ import colonnade as cn
 from colonnade.edit.matrix_market import read_matrix_market
 from colonnade.errors import ConflictError, CorruptError, UnsupportedError
 from colonnade.format.global_heap import REFERENCE_DTYPE
-from colonnade.h5 import attributes, damage, outside
+from colonnade.h5 import attributes, outside
 from colonnade.h5.damage import to_corrupt_error, translate_hdf5_errors
 from colonnade.h5.datasets import describe_dataset, follow_pointers, reading
+from tests.conftest import SetLimits
 
 
 def test_errors_of_h5py_come_out_as_ours(tmp_path: Path) -> None:
@@ -67,10 +68,10 @@ def test_what_bytes_may_cause_stays_damage() -> None:
         assert isinstance(to_corrupt_error(raised_in_library(error), "x.h5"), CorruptError)
 
 
-def test_too_little_memory_is_told_from_a_file_that_claims_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_is_told_from_a_file_that_claims_too_much(set_limits: SetLimits) -> None:
     error = raised_in_library(RuntimeError("Can't read (memory allocation failed for chunk)"))
     assert isinstance(to_corrupt_error(error, "x.h5"), CorruptError)  # there is memory, so the file asked for too much
-    monkeypatch.setattr(damage, "_ENOUGH_MEMORY", 1 << 60)
+    set_limits(spare_memory=1 << 60)
     assert isinstance(to_corrupt_error(error, "x.h5"), MemoryError)
     assert isinstance(to_corrupt_error(raised_in_library(ValueError("no IDs available in type")), "x.h5"), OSError)
 

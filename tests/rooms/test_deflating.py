@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import colonnade as cn
-from colonnade.filters import apply
 from colonnade.filters.apply import TRIED_EVERY, Packer
+from tests.conftest import SetLimits
 
 ROWS = 8192  # of a chunk
 
@@ -48,12 +48,12 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return seen
 
 
-def test_noise_is_deflated_by_runs(tmp_path: Path, ways: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_noise_is_deflated_by_runs(tmp_path: Path, ways: list[bool], set_limits: SetLimits) -> None:
     n = 40 * ROWS
     by_either = stored_bytes(tmp_path / "x.h5", noise(n), "shuffle+deflate")
     assert sum(ways) > 35  # the others are the first, and the 33rd, which are tried both ways
     assert len(ways) - sum(ways) == 2
-    monkeypatch.setattr(apply, "QUICK_LEVEL", 0)
+    set_limits(quick_level=0)
     assert by_either <= 1.04 * stored_bytes(tmp_path / "y.h5", noise(n), "shuffle+deflate")
 
 

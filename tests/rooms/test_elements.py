@@ -25,6 +25,7 @@ import colonnade as cn
 from colonnade.anndata import AwkwardBuffers, Categorical, Members, Nullable, SparseMatrix
 from colonnade.errors import ConflictError, CorruptError, DataError, FormatError, UnsupportedError, UsageError
 from colonnade.h5 import nodes
+from tests.conftest import SetLimits
 from tests.generated import generated
 
 anndata.settings.allow_write_nullable_strings = True
@@ -285,8 +286,8 @@ def test_an_element_is_a_part_of_a_commit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["csr", "csc"])
-def test_a_sparse_matrix_is_read_by_blocks(form: Any, h5: h5py.File, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("colonnade.anndata.sparse_matrix.BLOCK_ELEMENTS", 30)
+def test_a_sparse_matrix_is_read_by_blocks(form: Any, h5: h5py.File, set_limits: SetLimits) -> None:
+    set_limits(block_elements=30)
     want = sp.random(50, 40, 0.1, format=form, random_state=2)
     write_elem(h5, "X", want)
     found = cn.read_element(h5["X"])

@@ -27,6 +27,7 @@ from colonnade.columns.read import ColumnReader
 from colonnade.errors import ColonnadeError, CorruptError, FormatError, UnsupportedError, UsageError
 from colonnade.layouts.hep001 import rules as hep001_rules
 from colonnade.model import Pointers
+from tests.conftest import SetLimits
 from tests.rooms.encoded_tables import (
     LEVELS,
     N_ROWS,
@@ -445,12 +446,9 @@ def heap_reader(path: Path, starts: Any, lengths: Any, heap: Any, dtype: str = "
     return opened(path, EncodedColumn("x", stored, [], changes, np.asarray(heap, dtype="u1"), {"chunks": (64,)}))
 
 
-def test_texts_that_lie_anywhere_in_the_heap(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_that_lie_anywhere_in_the_heap(path: Path, set_limits: SetLimits) -> None:
     """In any order, over each other, far apart, and longer than what is read or put into place in one go."""
-    monkeypatch.setattr(pointers, "SPAN", 200)
-    monkeypatch.setattr(pointers, "GAP", 30)
-    monkeypatch.setattr(pointers, "STEP", 90)
-    monkeypatch.setattr(pointers, "PIECE_BYTES", 500)
+    set_limits(pointed_span=200, pointed_gap=30, pointed_step=90, pointed_bytes=500)
     chance = np.random.default_rng(2)
     heap = chance.integers(97, 123, 3000).astype("u1")
     for most in (3, 60, 600):

@@ -19,6 +19,7 @@ from anndata.io import read_elem, write_elem
 import colonnade as cn
 from colonnade.errors import DataError, UsageError
 from colonnade.layouts import anndata_view as faces
+from tests.conftest import SetLimits
 from tests.rooms.test_anndata_tables import N, frame
 
 
@@ -368,9 +369,9 @@ def test_an_append_costs_no_more_than_its_rows(path: Path, recipe: str) -> None:
 
 
 @pytest.fixture
-def pieces(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def pieces(monkeypatch: pytest.MonkeyPatch, set_limits: SetLimits) -> list[int]:
     """How many rows the face has read, and written, at once: pieces are of 1000 to 8000 rows here."""
-    monkeypatch.setattr("colonnade.columns.raw.PIECE_BYTES", 8000)
+    set_limits(piece_bytes=8000)
     seen: list[int] = []
     read, write = faces.ColumnReader.read, faces.RowSink.write  # type: ignore[attr-defined]
 

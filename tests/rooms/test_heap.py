@@ -27,6 +27,7 @@ from colonnade.h5 import capi
 from colonnade.h5 import heap as heap_room
 from colonnade.h5.datasets import describe_dataset, follow_pointers, reading
 from colonnade.h5.heap import HeapSource, open_heap
+from tests.conftest import SetLimits
 
 pytestmark = pytest.mark.skipif(kernels.FORM != "c", reason="the NumPy form leaves the heap to the library")
 CHUNK = 100
@@ -114,7 +115,9 @@ def test_the_same_rows_as_the_library(tmp_path: Path, rows: str, dtype: Any, fil
 
 
 @pytest.mark.parametrize("order", ["as written", "backwards in parts", "shuffled"])
-def test_collections_are_followed_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str) -> None:
+def test_collections_are_followed_a_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_limits: SetLimits, order: str
+) -> None:
     """Rows that lie together are followed in parts; others, whose collections would be read over and over, at once."""
     rows = [b"" if row % 11 == 0 else b"%06d" % row * (1 + row % 90) for row in range(3000)]
     make(tmp_path / "x.h5", rows)
@@ -127,7 +130,7 @@ def test_collections_are_followed_a_few_at_a_time(tmp_path: Path, monkeypatch: p
             places = np.random.default_rng(5).permutation(3000)
         move_references(file["x"].id, places)
         assert sorted(file["x"][:].tolist()) == sorted(image.tolist())
-    monkeypatch.setattr(heap_room, "_TOGETHER", 3)
+    set_limits(heap_collections=3)
     followed: list[int] = []
     original = HeapSource._resolve
 
@@ -143,13 +146,12 @@ def test_collections_are_followed_a_few_at_a_time(tmp_path: Path, monkeypatch: p
 
 
 def test_rows_of_too_many_bytes_are_refused_before_they_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_limits: SetLimits
 ) -> None:
     """A short file may lead many rows to one long text; the library would be given what we do not read."""
     rows = [b"x" * 100] * 3000
     make(tmp_path / "x.h5", rows)
-    monkeypatch.setattr(heap_room, "_TOGETHER", 3)
-    monkeypatch.setattr(heap_room, "MOST_COLLECTIONS_AT_ONCE", 100_000)
+    set_limits(heap_collections=3, heap_row_bytes=100_000)
     monkeypatch.setattr(HeapSource, "_resolve", lambda self, image: pytest.fail("rows were read"))
     with h5py.File(tmp_path / "x.h5") as file:
         with pytest.raises(UnsupportedError, match="300,000 bytes are more than can be read at once"):

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from colonnade import limits
 from colonnade.pager import journal
 from colonnade.pager.disk import Disk
 from colonnade.pager.held_pages import PAGE
 from colonnade.pager.journal import JournaledFile, journal_path
+from tests.conftest import SetLimits
 
 
 class Disturbed(Disk):
@@ -31,14 +33,12 @@ class Disturbed(Disk):
         return data
 
 
-def test_pages_that_are_written_early_while_another_thread_reads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pages_that_are_written_early_while_another_thread_reads(tmp_path: Path, set_limits: SetLimits) -> None:
     """The thread that writes puts its pages into the file, and lets go of them, between a read and the look at them."""
     path = tmp_path / "x"
     path.write_bytes(b"o" * 20 * PAGE)
     disk = Disturbed()
-    monkeypatch.setattr(journal, "MOST_HELD", 4 * PAGE)
+    set_limits(held_page_bytes=4 * PAGE)
     with JournaledFile(path, disk) as file:
         file.write(memoryview(b"N" * PAGE))
 
@@ -161,8 +161,7 @@ def test_any_writes_are_read_back_and_committed_or_not(
     writes: list[tuple[int, int, int]], most_held: int, keeps: bool
 ) -> None:
     """Whatever pages, parts of pages and bytes behind the end are written, and however often."""
-    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(journal, "MOST_HELD", most_held)
+    with TemporaryDirectory() as folder, limits.override(held_page_bytes=most_held):
         path, old = Path(folder) / "x", bytes(range(256)) * 70
         path.write_bytes(old)
         expected = bytearray(old)

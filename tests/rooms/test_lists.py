@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from colonnade.columns import lists
 from colonnade.columns.lists import ListsWriter, WrittenLists
 from colonnade.columns.raw import Companions
 from colonnade.columns.read import ColumnReader
@@ -19,6 +18,7 @@ from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import CorruptError, FormatError
 from colonnade.h5.datasets import describe_dataset
 from colonnade.model import ColumnInfo, ColumnOptions, Lists, Masked
+from tests.conftest import SetLimits
 
 CHUNK = 4
 ROWS: dict[str, pa.Array] = {
@@ -95,8 +95,8 @@ def test_offsets_may_begin_with_the_first(file: h5py.File) -> None:
     assert again.take(np.array([0, 5, 18])).to_pylist() == [rows[row].as_py() for row in (0, 5, 18)]
 
 
-def test_pieces_have_few_elements(file: h5py.File, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lists, "PIECE_BYTES", 12)
+def test_pieces_have_few_elements(file: h5py.File, set_limits: SetLimits) -> None:
+    set_limits(piece_bytes=12)
     pieces = list(write(file, ROWS["numbers"]).pieces(0, 19))
     assert [a for a, _ in pieces] == [0, *(b for _, b in pieces[:-1])] and pieces[-1][1] == 19
     sizes = [sum(map(len, ROWS["numbers"].slice(a, b - a).to_pylist())) for a, b in pieces]

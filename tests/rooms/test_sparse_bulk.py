@@ -18,9 +18,9 @@ from scipy import sparse
 
 import colonnade as cn
 from colonnade.converting.sparse_matrices import convert
-from colonnade.edit import cell_streams, sparse_write
 from colonnade.errors import ColonnadeError, CorruptError, DataError, FormatError, UnsupportedError, UsageError
 from colonnade.sparse import find_sparse, verify_sparse
+from tests.conftest import SetLimits
 
 from .sparse_decoder import Decoder
 
@@ -39,10 +39,9 @@ def cells_of(path: Path, name: str = "m") -> dict[tuple[int, ...], bytes]:
 
 
 @pytest.fixture
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_blocks(set_limits: SetLimits) -> None:
     """Blocks and memory so small that every path is taken."""
-    monkeypatch.setattr(cell_streams, "BLOCK_CELLS", 50)
-    monkeypatch.setattr(sparse_write, "MOST_CELL_BYTES", 300)
+    set_limits(block_cells=50, cell_bytes=300)
 
 
 @pytest.mark.usefixtures("small_blocks")

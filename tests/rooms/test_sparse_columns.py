@@ -17,7 +17,8 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import ConflictError, DataError, FormatError, UsageError
-from colonnade.sparse import draft, verify_sparse
+from colonnade.sparse import verify_sparse
+from tests.conftest import SetLimits
 
 from .sparse_decoder import Decoder
 from .test_cli import call
@@ -208,8 +209,8 @@ def test_replaced_tables_and_errors_leave_nothing(tmp_path: Path) -> None:
     assert cn.read(path).to_pydict() == {"s": [1]} and cn.check(path) == []
 
 
-def test_a_stream_that_does_not_fit_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draft, "MOST_ROW_BYTES", 1000)
+def test_a_stream_that_does_not_fit_into_memory(tmp_path: Path, set_limits: SetLimits) -> None:
+    set_limits(sparse_row_bytes=1000)
     path = tmp_path / "t.h5"
     arrow, value = KINDS["double"]
     parts = [some(arrow, value, 333, seed) for seed in range(9)]

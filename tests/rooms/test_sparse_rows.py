@@ -22,6 +22,7 @@ from colonnade.filters import apply
 from colonnade.pager.disk import Disk
 from colonnade.pager.journal import JournaledFile
 from colonnade.sparse import array, verify_sparse
+from tests.conftest import SetLimits
 
 from .sparse_decoder import Decoder
 
@@ -215,9 +216,9 @@ def test_parts_that_cannot_be_written_end_the_change(tmp_path: Path) -> None:
     assert path.read_bytes() == b"as it was"
 
 
-def test_parts_are_appended_in_one_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_are_appended_in_one_change(tmp_path: Path, set_limits: SetLimits) -> None:
     for most in (512, 1):  # as one write, and joined
-        monkeypatch.setattr("colonnade.pager.disk._MOST_PARTS", most)
+        set_limits(parts_per_write=most)
         path = tmp_path / str(most)
         path.write_bytes(b"old")
         with JournaledFile(path, Disk()) as file:

@@ -24,6 +24,7 @@ STATE = {
     "pager/interrupts.py OPEN_FOR_CHANGES": "signal handlers belong to the process, and are wrapped while it has any",
     "table/sparse.py _WARNED": "a warning is given once per process, as Python's own are",
     # of the process
+    "limits.py now": "the limits in use; tests install others",
     "pager/interrupts.py _SHIELDED": "functions marked when their module is imported",
     "threads.py _POOLS": "pools of threads belong to the process",
     "threads.py _HERE": "whether this thread belongs to a pool",

@@ -16,10 +16,10 @@ import pytest
 from h5py import h5a, h5f
 
 import colonnade as cn
+from colonnade import limits
 from colonnade.h5 import datasets, links
 from colonnade.h5.links import walk_groups
 from colonnade.layouts import Layout, frame_parts, layout_of
-from colonnade.layouts import wide as wide_tables
 from colonnade.layouts.hep001 import describe as description
 from colonnade.model import LazyColumns, TableInfo
 
@@ -279,17 +279,15 @@ def test_a_change_of_one_column_describes_few(
         assert all(file[file["t"][name].attrs["_indexes"][0]].name == "/t/id" for name in order)  # type: ignore[attr-defined]
 
 
-def described_both_ways(
-    group: Any, path: str, layout: Layout, monkeypatch: pytest.MonkeyPatch
-) -> tuple[TableInfo, TableInfo]:
-    monkeypatch.setattr(wide_tables, "WIDE", 1 << 30)
-    whole = layout.describe(group, path)
-    monkeypatch.setattr(wide_tables, "WIDE", 1)
-    return whole, layout.describe(group, path)
+def described_both_ways(group: Any, path: str, layout: Layout) -> tuple[TableInfo, TableInfo]:
+    with limits.override(wide_columns=1 << 30):
+        whole = layout.describe(group, path)
+    with limits.override(wide_columns=1):
+        return whole, layout.describe(group, path)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_lazy_and_whole_descriptions_are_equal(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lazy_and_whole_descriptions_are_equal(path: Path) -> None:
     """Of every table of the kit, right or wrong, a column described alone is what it is among the others."""
     n_tables = 0
     with h5py.File(path) as file:
@@ -299,7 +297,7 @@ def test_lazy_and_whole_descriptions_are_equal(path: Path, monkeypatch: pytest.M
                 continue
             n_tables += 1
             try:
-                whole, lazy = described_both_ways(group, place, layout, monkeypatch)
+                whole, lazy = described_both_ways(group, place, layout)
             except cn.errors.UnsupportedError:
                 continue
             for column in whole.members:
@@ -311,7 +309,7 @@ def test_lazy_and_whole_descriptions_are_equal(path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("path", FRAME_FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_lazy_and_whole_descriptions_of_frames_are_equal(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lazy_and_whole_descriptions_of_frames_are_equal(path: Path) -> None:
     try:
         file = h5py.File(path)
     except OSError:
@@ -322,7 +320,7 @@ def test_lazy_and_whole_descriptions_of_frames_are_equal(path: Path, monkeypatch
             if layout is None or layout.name not in FRAMES:
                 continue
             try:
-                whole, lazy = described_both_ways(group, place, layout, monkeypatch)
+                whole, lazy = described_both_ways(group, place, layout)
             except cn.errors.UnsupportedError:
                 continue
             assert lazy == whole

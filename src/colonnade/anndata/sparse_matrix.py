@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from colonnade import limits
 from colonnade.anndata.parts import read_ranges
 from colonnade.errors import CorruptError, FormatError, UsageError
 from colonnade.h5.nodes import Array, dtype_of, kind_of, member, path_of, read_array, shape_of
 from colonnade.selection import integers
-
-BLOCK_ELEMENTS = 1 << 22  # stored elements read at once to select columns of a CSR matrix
 
 
 class SparseMatrix:
@@ -204,12 +203,12 @@ class SparseMatrix:
         return _scipy_sparse().csc_matrix(parts, shape=(self._n_minor, len(lines)))
 
     def _pieces(self, lines: Array) -> list[tuple[int, int]]:
-        """Ranges of `lines` with at most about BLOCK_ELEMENTS stored elements each; at least one range, maybe empty."""
+        """Ranges of `lines` with a limited number of stored elements each; at least one range, maybe empty."""
         starts = self.starts()
         sums = np.concatenate([[0], np.cumsum(starts[lines + 1] - starts[lines])])
         pieces, first = [], 0
         while first < len(lines):
-            most = int(np.searchsorted(sums, sums[first] + BLOCK_ELEMENTS, "right")) - 1
+            most = int(np.searchsorted(sums, sums[first] + limits.now.block_elements, "right")) - 1
             pieces.append((first, min(max(most, first + 1), len(lines))))
             first = pieces[-1][1]
         return pieces or [(0, 0)]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import click
 import pyarrow as pa
 
+from colonnade import limits
 from colonnade.arrays import Int64s
 from colonnade.cli.answer import FINDINGS, FINE, Facts, json_line, print_json, printable, stream_json
 from colonnade.cli.choose import asked_columns, asked_matches, file_facts, matching, read_columns
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
 
 
 SHOWN_ROWS = 20
-PART = 65_536
-BATCH_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,8 @@ def print_row_numbers(question: Question, as_json: bool) -> int:
 
 
 def _lists(numbers: Int64s) -> Iterator[list[int]]:
-    return (numbers[first : first + PART].tolist() for first in range(0, len(numbers), PART))
+    n = limits.now.printed_rows
+    return (numbers[first : first + n].tolist() for first in range(0, len(numbers), n))
 
 
 # -- rows as text and as JSON --
@@ -300,7 +300,7 @@ def _unfollowed(_done: int, _total: int | None) -> None:
 def _batch_rows(question: Question) -> int:
     """Rows per batch: fewer for a very wide table."""
     width = sum(question.table[name].stored_type.size for name in question.names)
-    return max(1, min(PART, BATCH_BYTES // max(width, 1)))
+    return max(1, min(limits.now.printed_rows, limits.now.printed_bytes // max(width, 1)))
 
 
 def _feed(writer: BatchWriter, sink: pa.NativeFile, batches: Batches) -> None:

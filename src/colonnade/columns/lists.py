@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from colonnade import limits
 from colonnade.arrays import Int64s
 from colonnade.columns.arrow_types import plain_array
 from colonnade.columns.decode import corrupt_row
 from colonnade.columns.keys import Keys, Numbers
 from colonnade.columns.mapping import plain_type
 from colonnade.columns.missing import Mask
-from colonnade.columns.raw import PIECE_BYTES, cut, refuse_unreadable, runs
+from colonnade.columns.raw import cut, refuse_unreadable, runs
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import FormatError, UsageError
 from colonnade.h5.datasets import dataset_column, describe_dataset
@@ -137,7 +138,8 @@ class ListsFetcher:
     def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         for first, last in cut(start, stop, self._column.grid.chunk_rows, self._column.type):
             spans = self.fetch(first, last - first)
-            for begin, end in runs(np.maximum(spans.ends - spans.starts, 0) * self._items.type.size, PIECE_BYTES):
+            n_bytes = np.maximum(spans.ends - spans.starts, 0) * self._items.type.size
+            for begin, end in runs(n_bytes, limits.now.piece_bytes):
                 yield first + begin, first + end
 
     @property

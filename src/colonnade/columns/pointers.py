@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from colonnade import limits
 from colonnade.arrays import UInt64s
 from colonnade.columns.decode import corrupt_row, decode_numbers, strings_array
 from colonnade.columns.keys import ByteKeys, Keys, Numbers
@@ -38,10 +39,6 @@ from colonnade.model import ColumnInfo
 from colonnade.nodes import Dataset
 from colonnade.selection import RowNumbers
 
-PIECE_BYTES = 64 << 20  # bytes of text that are read together, unless one row has more
-SPAN = 16 << 20  # bytes of the heap that are read in one call
-GAP = 1 << 18  # bytes between two strings beyond which they are read separately
-STEP = 1 << 20  # bytes of text that are copied to their destination in one step
 _MOST = 2**31 - 1  # the largest offset in an Arrow string array
 
 
@@ -182,7 +179,7 @@ class PointerFetcher:
         total = 0
         for first, last in self._rows.pieces(start, stop):
             lengths = np.minimum(self._heap.lengths(self._image(first, last - first)), self._heap.n_bytes)
-            for begin, end in runs(lengths, PIECE_BYTES):
+            for begin, end in runs(lengths, limits.now.pointed_bytes):
                 total += int(lengths[begin:end].sum(dtype=np.float64))
                 self._heap.refuse_too_much(total)
                 yield first + begin, first + end
@@ -216,14 +213,15 @@ def gather(pointers: HeapSpans, load: Callable[[int, int], Bytes], out: Bytes) -
 
 
 def spans(starts: Places, lengths: Places) -> Iterator[tuple[int, int]]:
-    """Ranges of strings, sorted by offset, to be read together: close to each other, and at most SPAN bytes."""
+    """Ranges of strings, sorted by offset, to be read together: close to each other, and not too long."""
     reach = np.maximum.accumulate(starts + lengths) if len(starts) else starts
-    breaks = np.append(np.flatnonzero(starts[1:] - reach[:-1] > GAP) + 1, len(starts))
+    breaks = np.append(np.flatnonzero(starts[1:] - reach[:-1] > limits.now.pointed_gap) + 1, len(starts))
     first = 0
     while first < len(starts):
         near = int(breaks[np.searchsorted(breaks, first, "right")])
-        near = min(near, int(np.searchsorted(starts, starts[first] + SPAN, "right")))
-        beyond = starts[first:near] + lengths[first:near] > starts[first] + SPAN
+        farthest = starts[first] + limits.now.pointed_span
+        near = min(near, int(np.searchsorted(starts, farthest, "right")))
+        beyond = starts[first:near] + lengths[first:near] > farthest
         last = first + int(np.argmax(beyond)) if beyond.any() else near
         last = max(last, first + 1)
         yield first, last
@@ -239,7 +237,7 @@ def _scatter(span: Bytes, starts: Places, lengths: Places, places: Places, out: 
     at = 0
     while at < len(ends):
         before = int(ends[at - 1]) if at else 0
-        end = int(np.searchsorted(ends, before + STEP, "right"))
+        end = int(np.searchsorted(ends, before + limits.now.pointed_step, "right"))
         if end <= at:  # a string longer than a step
             start, length, place = int(starts[at]), int(lengths[at]), int(places[at])
             out[place : place + length] = span[start : start + length]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
+from colonnade import limits
 from colonnade.columns.keys import Keys, Numbers
 from colonnade.columns.missing import Mask, bits_of_fill
 from colonnade.errors import CorruptError, FormatError
@@ -26,9 +27,6 @@ from colonnade.model import ColumnInfo, Plain, StoredType
 from colonnade.nodes import Dataset
 from colonnade.selection import RowNumbers
 from colonnade.stored_dtypes import memory_dtype, raw_dtype
-
-PIECE_BYTES = 8 << 20
-FARTHEST_APART = 64 << 20  # span in bytes of the requested rows of a chunk beyond which they are read one by one
 
 
 class Present(NamedTuple):
@@ -188,7 +186,7 @@ def _look_for(column: ColumnInfo) -> bytes | None:
 
 def cut(start: int, stop: int, chunk_rows: int, stored: StoredType) -> Iterator[tuple[int, int]]:
     """The range start to stop, split into runs of a few MiB that end at chunk edges."""
-    wanted = max(1, PIECE_BYTES // max(stored.size, 1))
+    wanted = max(1, limits.now.piece_bytes // max(stored.size, 1))
     run = max(1, wanted // chunk_rows) * chunk_rows if chunk_rows <= wanted else wanted
     while start < stop:
         edge = (start // run + 1) * run
@@ -217,7 +215,7 @@ def parts_of(column: ColumnInfo, rows: RowNumbers, read: Callable[[int, int], An
         first, last = int(group[0]), int(group[-1])
         if last - first + 1 == len(group):
             parts.append(read(first, len(group)))
-        elif (last - first + 1) * column.type.size > FARTHEST_APART:
+        elif (last - first + 1) * column.type.size > limits.now.farthest_apart:
             parts.extend(read(row, 1) for row in group.tolist())
         else:
             parts.append(read(first, last - first + 1).take(group - first))

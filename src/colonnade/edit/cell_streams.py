@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from colonnade import limits
 from colonnade.arrays import Int64s
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
@@ -23,7 +24,6 @@ Axis = Int64s
 Block = tuple[tuple[Axis, ...], DecodedValues]
 """Cells: their coordinates, one array per dimension, and their values."""
 
-BLOCK_CELLS = 1 << 18
 CHUNK_CELLS = 3 << 14  # with fewer than 1 << 16 points in a chunk, their coordinates take 2 bytes
 _MOST_SIDE = 1 << 16
 _MOST_BYTES = 1 << 31  # of a chunk if it were dense
@@ -105,8 +105,9 @@ def _stream_of_axes(
         raise DataError(f"there are {len(axes[0])} coordinates and {len(values)} values")
 
     def blocks(_chunk: tuple[int, ...]) -> Iterator[Block]:
-        for start in range(0, len(values), BLOCK_CELLS):
-            part = slice(start, start + BLOCK_CELLS)
+        n = limits.now.block_cells
+        for start in range(0, len(values), n):
+            part = slice(start, start + n)
             yield tuple(_whole(axis[part]) for axis in axes), values[part]
 
     in_order = bool(len(values)) and bool((axes[0][1:] >= axes[0][:-1]).all())
@@ -164,7 +165,7 @@ def stream_of_rows(
     def blocks(_chunk: tuple[int, ...]) -> Iterator[Block]:
         row = 0
         while row < len(ends) - 1:
-            stop = int(np.searchsorted(ends, ends[row] + BLOCK_CELLS, side="right")) - 1
+            stop = int(np.searchsorted(ends, ends[row] + limits.now.block_cells, side="right")) - 1
             stop = min(max(stop, row + 1), len(ends) - 1)
             yield from _rows_block(ends, row, stop, read, major)
             row = stop
@@ -176,8 +177,9 @@ def _rows_block(
     ends: Axis, first: int, stop: int, read: Callable[[int, int], tuple[np.ndarray, np.ndarray]], major: int
 ) -> Iterator[Block]:
     """The cells of some rows; a row with very many cells comes in several blocks."""
-    for start in range(int(ends[first]), int(ends[stop]), 4 * BLOCK_CELLS):
-        end = min(start + 4 * BLOCK_CELLS, int(ends[stop]))
+    n = 4 * limits.now.block_cells
+    for start in range(int(ends[first]), int(ends[stop]), n):
+        end = min(start + n, int(ends[stop]))
         minor, values = read(start, end)
         inside = np.clip(ends[first : stop + 1], start, end)
         counts = inside[1:] - inside[:-1]

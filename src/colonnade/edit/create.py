@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from colonnade import limits
 from colonnade.columns.mapping import implied_units, plain_type
 from colonnade.columns.sectioned import SparseColumnWriter
 from colonnade.columns.writer import WrittenColumn
@@ -44,7 +45,6 @@ from colonnade.nodes import Group
 from colonnade.sparse.draft import SparseDraft
 
 WriteMode = Literal["error", "replace"]
-FIRST_ROWS = DEFAULT_CHUNK_ROWS
 FIRST_ROWS_BYTES = 64 << 20
 FEWEST_CHUNK_ROWS = 1024
 LONGEST_TEXT = 60_000
@@ -510,7 +510,7 @@ def _first_rows(draft: Draft) -> tuple[list[pa.RecordBatch], Iterator[pa.RecordB
         first.append(batch)
         rows += batch.num_rows
         size += _bytes_of(batch)
-        if rows >= FIRST_ROWS or size >= FIRST_ROWS_BYTES:
+        if rows >= limits.now.first_rows or size >= FIRST_ROWS_BYTES:
             return first, batches
     if not first:
         schema = draft.source.schema

@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
+from colonnade import limits
 from colonnade.edit.cell_streams import Axis, Block, CellStream, stream_of, usual_chunk
 from colonnade.edit.row_bands import pack_rows, suits_rows
 from colonnade.errors import DataError, UsageError
@@ -37,8 +38,6 @@ from colonnade.threads import default_threads, in_order
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-MOST_CELL_BYTES = 64 << 20  # bytes of cells that are kept in memory
 
 
 def write_sparse(
@@ -120,7 +119,7 @@ def _bands(info: SparseInfo, stream: CellStream) -> Iterator[Block]:
             buffer.add(axes, checked_values(values, info.type, len(axes[0])))
             if stream.axis is not None and len(axes[axis]):
                 yield from buffer.take(int(axes[axis].max()) // size)
-            buffer.spill(MOST_CELL_BYTES)
+            buffer.spill(limits.now.cell_bytes)
         yield from buffer.take(None)
 
 

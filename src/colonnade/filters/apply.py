@@ -15,7 +15,7 @@ from types import ModuleType
 import numpy as np
 import pyarrow as pa
 
-from colonnade import kernels
+from colonnade import kernels, limits
 from colonnade.arrays import Booleans, Octets
 from colonnade.filters.codecs import LOADING, Data, as_view
 from colonnade.filters.undo import SCALE_OFFSET, SCALE_OFFSET_HEAD, is_copy, scale_offset_form
@@ -66,7 +66,8 @@ class Packer:
     @property
     def deflates_quickly(self) -> bool:
         """Whether chunks are deflated at a level that favours speed."""
-        return any(number == DEFLATE and _level(options) <= QUICK_LEVEL for number, _, options in self._steps)
+        quick = limits.now.quick_level
+        return any(number == DEFLATE and _level(options) <= quick for number, _, options in self._steps)
 
     def pack_either(self, data: Data) -> tuple[tuple[Data, int], bool]:
         """A chunk packed in the better of both ways, and whether that is by runs."""
@@ -82,7 +83,7 @@ class Packer:
         mask = 0
         for place, (number, apply, options) in enumerate(self._steps):
             assert apply is not None  # callers check is_known first
-            by_runs = runs and number == DEFLATE and _level(options) <= QUICK_LEVEL
+            by_runs = runs and number == DEFLATE and _level(options) <= limits.now.quick_level
             made = _deflate_runs(data) if by_runs else None
             if made is None:
                 made = apply(data, options)
@@ -129,7 +130,7 @@ def _add_fletcher32(data: Data, options: Sequence[int]) -> Data | None:
 
 
 FLOATS = 1  # class of the datatype, in the options of scale-offset
-HIGHEST_LEVEL, QUICK_LEVEL = 9, 3
+HIGHEST_LEVEL = 9
 
 
 def _fast_zlib() -> ModuleType | None:
@@ -158,7 +159,7 @@ def _deflate_runs(data: Data) -> Data | None:
 
 def _deflate(data: Data, options: Sequence[int]) -> Data | None:
     level = _level(options)
-    fast = _fast_zlib() if 1 <= level <= QUICK_LEVEL else None
+    fast = _fast_zlib() if 1 <= level <= limits.now.quick_level else None
     made: bytes = zlib.compress(as_view(data), level) if fast is None else fast.compress(data, 1)
     return made
 

@@ -19,6 +19,7 @@ import h5py
 import numpy as np
 from h5py import h5, h5a, h5r, h5s, h5t
 
+from colonnade import limits
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UnsupportedError, UsageError
 from colonnade.h5 import capi
@@ -30,7 +31,6 @@ from colonnade.nodes import Node
 from colonnade.stored_dtypes import memory_dtype
 
 LARGEST_IN_HEADER = 60_000
-LARGEST_ATTRIBUTE = 64 << 20  # bytes of one attribute that are read at most
 BOOLEAN_ENUM = StoredType(
     "boolean", 1, base=StoredType("integer", 1, signed=True, precision=8), members=(("FALSE", 0), ("TRUE", 1))
 )
@@ -192,7 +192,7 @@ def elements(attribute: h5a.AttrID) -> Iterator[np.ndarray]:
     type_id = attribute.get_type()
     stored = describe_type(type_id)
     n_elements = 0 if _is_null(attribute) else attribute.get_space().get_simple_extent_npoints()
-    if n_elements * stored.size > LARGEST_ATTRIBUTE:
+    if n_elements * stored.size > limits.now.attribute_bytes:
         capi.refuse("read the attribute", f"{n_elements} elements are more than an attribute can hold")
     if stored.has_pointers:
         vet_attribute(attribute)
@@ -269,7 +269,7 @@ def read(node: Node, name: str) -> object:
         dtype = attribute.dtype
         if dtype.hasobject and h5py.check_ref_dtype(dtype) is not h5py.Reference:  # an address is not in the heap
             vet_attribute(attribute)
-        if space.get_simple_extent_npoints() * dtype.itemsize > LARGEST_ATTRIBUTE:
+        if space.get_simple_extent_npoints() * dtype.itemsize > limits.now.attribute_bytes:
             return None
         value = np.zeros(space.get_simple_extent_dims(), dtype=dtype)
         attribute.read(value)
@@ -347,7 +347,7 @@ def read_addresses(node: Node, name: str) -> list[int]:
     Objects are not opened: libhdf5 would keep what it takes for the header of an object that was removed.
     """
     stored = storage_of(node, name)
-    if stored is None or stored[0].kind != "object_reference" or np.prod(stored[1]) * 8 > LARGEST_ATTRIBUTE:
+    if stored is None or stored[0].kind != "object_reference" or np.prod(stored[1]) * 8 > limits.now.attribute_bytes:
         return []
     try:
         found = np.zeros(stored[1], dtype="u8")
@@ -412,7 +412,7 @@ def inspect(node: Node, name: str) -> Attribute | None:
         if stored.kind not in ("string", "text", "integer", "boolean", "object_reference"):
             return Attribute(stored, shape)
         claimed = space.get_simple_extent_npoints() * stored.size
-        if claimed > LARGEST_ATTRIBUTE:
+        if claimed > limits.now.attribute_bytes:
             return Attribute(stored, shape, problem=f"it claims {claimed:,} bytes")
         if stored.has_pointers:
             vet_attribute(attribute)

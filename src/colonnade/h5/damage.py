@@ -21,6 +21,7 @@ from pathlib import Path
 
 import h5py
 
+from colonnade import limits
 from colonnade.errors import ColonnadeError, CorruptError, DataError
 
 _OF_BROKEN_OBJECTS = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, UnicodeError)
@@ -34,7 +35,6 @@ _LACKS = frozenset(
     if hasattr(errno, name)
 )  # fmt: skip
 """What the system lacks, or its disk or network: nothing that bytes of a file can be the cause of."""
-_ENOUGH_MEMORY = 256 << 20  # a file that claims more than there is leaves this much free
 _PACKAGE = str(Path(h5py.__file__).parent)
 _C_CALLS = "colonnade.h5.capi"
 
@@ -98,7 +98,7 @@ def raise_lack(error: BaseException) -> None:
 def _has_memory() -> bool:
     """Whether a block of memory can still be had, of which nothing is touched: if so, the file asked for too much."""
     try:
-        mmap.mmap(-1, _ENOUGH_MEMORY).close()
+        mmap.mmap(-1, limits.now.spare_memory).close()
     except OSError:
         return False
     return True

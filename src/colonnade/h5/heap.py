@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from h5py import h5d, h5i
 
-from colonnade import kernels
+from colonnade import kernels, limits
 from colonnade.arrays import Int32s, UInt64s
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.filters.codecs import ByteBuffer, new_array
@@ -40,9 +40,7 @@ FLETCHER32 = 3
 SHORTEST_CHECKED = 5  # bytes: a checksum, and something that it sums
 Offsets = Int32s
 _GAP = 1 << 16  # bytes between collections that are read in one go
-_TOGETHER = 64  # collections that are followed at a time; most have 64 KiB
 _MOST = 1 << 30  # bytes of collections that are held at the same time
-MOST_COLLECTIONS_AT_ONCE = (1 << 31) - 1  # bytes of the rows that are read at once: the offsets count no more
 _MOST_SLOTS = 1 << 26  # objects of collections, counted by their highest index
 _FEW_SLOTS = 1 << 20  # that are nothing to speak of; of more, there must be bytes enough for an eighth of them
 _HEAD = 16
@@ -195,7 +193,7 @@ class HeapSource:
         path = self._source.path
         check_lengths(references, self._stored, self._file_bytes, path)
         n_bytes = int(references["length"].sum(dtype=np.int64))
-        if n_bytes > MOST_COLLECTIONS_AT_ONCE:
+        if n_bytes > limits.now.heap_row_bytes:
             raise UnsupportedError(
                 f"{path}: {len(references)} rows of {n_bytes:,} bytes are more than can be read at once: take fewer",
                 feature="more bytes than are read at once",
@@ -259,12 +257,12 @@ def _parts(references: References) -> list[tuple[int, int]]:
     again, and all are held at once.
     """
     addresses = references["address"]
-    n_parts = len(np.unique(addresses)) // _TOGETHER
+    n_parts = len(np.unique(addresses)) // limits.now.heap_collections
     if n_parts < 2:
         return [(0, len(references))]
     parts = list(pairwise(np.linspace(0, len(references), n_parts + 1).astype(np.int64).tolist()))
     n_read = sum(len(np.unique(addresses[begin:end])) for begin, end in parts)
-    return parts if n_read < 2 * _TOGETHER * n_parts else [(0, len(references))]
+    return parts if n_read < 2 * limits.now.heap_collections * n_parts else [(0, len(references))]
 
 
 def _joined(parts: list[Strings]) -> Strings:

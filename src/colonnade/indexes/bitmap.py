@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from colonnade import kernels
+from colonnade import kernels, limits
 from colonnade.columns.keys import Keys, NumberKeys, Numbers, image_to_keys, join, keys_to_image
 from colonnade.columns.mapping import key_type
 from colonnade.columns.missing import Mask
@@ -58,8 +58,6 @@ from colonnade.nodes import Dataset, Group
 from colonnade.predicate.bound import BoundLeaf, Missing
 from colonnade.selection import Selection
 
-WINDOW = 1 << 19  # rows processed together
-STRIPE = WINDOW // 8  # bytes of one value's bits in a chunk of the dataset
 MOST_NEAR = 256  # integers in the range from least to greatest, for which a value's code is computed, not looked up
 
 
@@ -162,16 +160,17 @@ class BitmapBuilder(Builder):
         self._first = 0
         self._hashers: list[Hasher] = []
         n_bytes = -(-column.n_rows // 8)
-        self._dataset = create_matrix(group, name, (0, n_bytes), (1, min(STRIPE, max(n_bytes, 1))), "deflate:1")
+        chunk = 1, min(limits.now.bitmap_stripe, max(n_bytes, 1))
+        self._dataset = create_matrix(group, name, (0, n_bytes), chunk, "deflate:1")
 
     def add(self, first_row: int, keys: Keys) -> None:
         start = 0
         while start < len(keys):
-            stop = min(len(keys), start + WINDOW - self._n_waiting)
+            stop = min(len(keys), start + limits.now.bitmap_window - self._n_waiting)
             self._waiting.append(keys.part(start, stop))
             self._n_waiting += stop - start
             start = stop
-            if self._n_waiting == WINDOW:
+            if self._n_waiting == limits.now.bitmap_window:
                 self._flush()
 
     def _flush(self) -> None:
@@ -188,8 +187,9 @@ class BitmapBuilder(Builder):
         for number in range(len(self._values)):
             if number == len(self._hashers):
                 self._hashers.append(Hasher())
-                for first in range(0, self._first // 8, STRIPE):
-                    self._hashers[number].add(bytes(min(STRIPE, self._first // 8 - first)))
+                stripe = limits.now.bitmap_stripe
+                for first in range(0, self._first // 8, stripe):
+                    self._hashers[number].add(bytes(min(stripe, self._first // 8 - first)))
             self._hashers[number].add(lines.get(number, empty))
 
     def digests(self) -> Digests:
@@ -347,7 +347,7 @@ class BitmapIndex(Index):
         if not resize_matrix(self.dataset, (n_values, -(-column.n_rows // 8))):
             return None
         touched = changed | Selection.of(min(n_before, column.n_rows) // 8 * 8, column.n_rows)
-        for start, stop in touched.windows(WINDOW):
+        for start, stop in touched.windows(limits.now.bitmap_window):
             first, last = _hull(touched.within(start, stop), column.n_rows)
             numbers, bits = values.lines(source.keys(first, last - first), grow=not self._is_of_some_values)
             if len(values) > n_values and not self.is_complete():
@@ -390,8 +390,9 @@ class BitmapIndex(Index):
         ordered = attributes.read_flag(self.dataset, "ordered")
         if ordered and not values.is_ordered:
             yield Wrong("ordered", True, False)
-        for start in range(0, self.column.n_rows, WINDOW):
-            stop = min(start + WINDOW, self.column.n_rows)
+        n = limits.now.bitmap_window
+        for start in range(0, self.column.n_rows, n):
+            stop = min(start + n, self.column.n_rows)
             keys = source.keys(start, stop - start)
             codes = values.codes(keys, grow=False)
             self._complete = self._complete is not False and not ((codes < 0) & ~keys.missing).any()

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from colonnade import kernels
+from colonnade import kernels, limits
 from colonnade.arrays import Int64s, Octets
 from colonnade.columns.keys import Keys, NumberKeys, make_keys, stored_keys
 from colonnade.columns.mapping import key_type
@@ -40,8 +40,6 @@ from colonnade.selection import Selection
 
 FAMILY = "murmur3_128_double"
 SECOND_SEED = 0x9E3779B9
-MOST_POINTS = 256
-FLUSH_BYTES = 8 << 20
 MOST_HASHES = 64
 LARGEST_FILTER = 1 << 28
 
@@ -111,7 +109,7 @@ class BloomBuilder(Builder):
 
     def add(self, first_row: int, keys: Keys) -> None:
         self._waiting.append(make_filter(keys, key_type(self._column).size, self._k, self._m_bits))
-        if len(self._waiting) * self._m_bits // 8 >= FLUSH_BYTES:
+        if len(self._waiting) * self._m_bits // 8 >= limits.now.bloom_flush_bytes:
             self._flush()
 
     def _flush(self) -> None:
@@ -172,7 +170,7 @@ class BloomIndex(Index):
 
     def find(self, leaf: BoundLeaf, scope: Selection, by_row: bool) -> Found | None:
         points = leaf.points
-        if points is None or len(points) > MOST_POINTS:
+        if points is None or len(points) > limits.now.bloom_points:
             return None
         grid = self._grid
         may = np.zeros(grid.n_chunks, dtype=bool)

@@ -17,14 +17,12 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pyarrow as pa
 
+from colonnade import limits
 from colonnade.columns.keys import Keys, join, keys_of
 from colonnade.columns.strings import Places
 
 if TYPE_CHECKING:
     import tempfile
-
-SAMPLES = 256
-PIECE = 1 << 20
 
 
 class SortOrder(Protocol):
@@ -116,7 +114,8 @@ class sorter:  # noqa: N801 - used like a function: `with sorter(memory) as orde
             spans = [(int(e[part]), int(e[part + 1])) for e in edges]
             if part % 2:  # odd parts hold the keys equal to one cut
                 for run, (start, stop) in zip(runs, spans, strict=True):
-                    yield from (run.rows[a : min(a + PIECE, stop)] for a in range(start, stop, PIECE))
+                    n = limits.now.order_piece
+                    yield from (run.rows[a : min(a + n, stop)] for a in range(start, stop, n))
                 continue
             keys = join([run.keys(start, stop) for run, (start, stop) in zip(runs, spans, strict=True)])
             rows = np.concatenate([run.rows[start:stop] for run, (start, stop) in zip(runs, spans, strict=True)])
@@ -143,7 +142,8 @@ class _Run:
 
     def sample(self) -> Keys:
         n = self._batch.num_rows
-        return self.keys(0, n).take(np.unique(np.linspace(0, n - 1, min(SAMPLES, n)).astype(np.int64)))
+        n_samples = min(limits.now.order_samples, n)
+        return self.keys(0, n).take(np.unique(np.linspace(0, n - 1, n_samples).astype(np.int64)))
 
     def edges(self, cuts: Keys) -> Places:
         """Where the keys equal to each cut start and stop in this run, between the two ends of the run."""

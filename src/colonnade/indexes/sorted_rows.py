@@ -18,7 +18,7 @@ from typing import overload
 
 import numpy as np
 
-from colonnade import kernels
+from colonnade import kernels, limits
 from colonnade.columns.decode import fill_is_nan
 from colonnade.columns.keys import Keys, NumberKeys, Numbers, stored_keys
 from colonnade.columns.mapping import key_type
@@ -55,13 +55,10 @@ from colonnade.nodes import Dataset, Group
 from colonnade.predicate.bound import Among, BoundLeaf, Interval, Key, Missing, NotANumber
 from colonnade.selection import Selection
 from colonnade.stored_dtypes import raw_dtype
-from colonnade.threads import WORTH_THREADS, begin, default_threads
+from colonnade.threads import begin, default_threads
 
 CHUNK = 65_536
-BLOCK = 8192  # rows that are read, and checked against their digest, together
 BLOCKS_AT_ONCE = 32  # blocks whose digests one thread computes before it takes others
-SAMPLE = 512  # every SAMPLE-th row is compared first when rows are merged
-MOST_LOOKUPS = 64
 EVEN_FROM = 16  # with fewer positions than this, interpolation does not beat bisection
 # The number of rows that can be scanned and compared in the time it takes to get one row from the index and sort it.
 ROWS_FOR_ONE, TEXTS_FOR_ONE = 16, 2
@@ -167,11 +164,11 @@ class SortedRowsIndex(Index):
     def _rows_part(self) -> Part:
         if self._part is None:
             self._check_attributes(self._attributes_digest())
-            self._part = Part(self.dataset, BLOCK, self._digests_of(""))
+            self._part = Part(self.dataset, limits.now.sorted_block, self._digests_of(""))
         return self._part
 
     def digests(self) -> Digests:
-        return {"attributes": [self._attributes_digest()], "": Part(self.dataset, BLOCK).digests()}
+        return {"attributes": [self._attributes_digest()], "": Part(self.dataset, limits.now.sorted_block).digests()}
 
     def rows(self, start: int, stop: int) -> Places:
         """The rows at positions start to stop of the order."""
@@ -208,7 +205,7 @@ class SortedRowsIndex(Index):
             return [(0, n)] if leaf.negated else [nan]
         if isinstance(test, Interval):
             tests = [test]
-        elif isinstance(test, Among) and len(test.keys) <= MOST_LOOKUPS:
+        elif isinstance(test, Among) and len(test.keys) <= limits.now.sorted_lookups:
             tests = [Interval(key, key) for key in test.keys]
         else:
             return None
@@ -289,14 +286,14 @@ class SortedRowsIndex(Index):
         tails = self._tails
         n_values = n_before - sum(tails)
         least = added.key(int(order[0])) if len(order) else None
-        first = self._place_below(least, n_values, source) // BLOCK * BLOCK
+        first = _block_start(self._place_below(least, n_values, source))
         if (column.n_rows - first) * max(column.type.size, 8) > options.memory:
             return self._sort_anew(source, options)
         info = describe_dataset(self.dataset)
         stored = open_source(self.dataset, raw_dtype(info.type), info.filters)
         if stored is not None:
             stored.expect_overwrite(first, n_before - first)
-        old = Part(self.dataset, BLOCK).load(first, n_before)
+        old = Part(self.dataset, limits.now.sorted_block).load(first, n_before)
         if len(old) and int(old.max()) >= n_before:
             raise ChangedError("it holds rows that the column does not have")
         values, missing, nan = np.split(old, [n_values - first, n_values - first + tails[0]])
@@ -332,7 +329,7 @@ class SortedRowsIndex(Index):
             write_tails(self.dataset, *tails, column)
         self._part, self._read_tails = None, tails
         if self.receipt is not None:
-            digests = BlockDigests(self.receipt[""][: first // BLOCK], rows)
+            digests = BlockDigests(self.receipt[""][: first // limits.now.sorted_block], rows)
             self._refreshed = {"attributes": [self._attributes_digest()], "": digests}
 
     def refreshed(self) -> Digests | None:
@@ -349,7 +346,7 @@ class SortedRowsIndex(Index):
 
     def _parts(self, n_before: int) -> tuple[Places, Places, Places]:
         """The rows with a value, the missing rows and the NaN rows of the index before the change."""
-        whole = Part(self.dataset, BLOCK).read(0, n_before).astype(np.int64)
+        whole = Part(self.dataset, limits.now.sorted_block).read(0, n_before).astype(np.int64)
         n_missing, n_nan = self._tails
         n = n_before - n_missing - n_nan
         return whole[:n], whole[n : n + n_missing], whole[n + n_missing :]
@@ -367,7 +364,7 @@ class SortedRowsIndex(Index):
             truth = order.n_missing, order.n_nan
             if self._tails != truth:
                 yield Wrong("tails (missing, NaN)", self._tails, truth)
-            found, at = Part(self.dataset, BLOCK), 0
+            found, at = Part(self.dataset, limits.now.sorted_block), 0
             for rows in order.rows():
                 stored = found.read(at, at + len(rows)).astype(np.int64)
                 for place in np.flatnonzero(stored != rows)[:1].tolist():
@@ -383,10 +380,12 @@ class BlockDigests(Sequence[str]):
     """
 
     def __init__(self, known: Sequence[str], rows: Image) -> None:
-        parts = [rows[at : at + BLOCKS_AT_ONCE * BLOCK] for at in range(0, len(rows), BLOCKS_AT_ONCE * BLOCK)]
-        n_threads = default_threads() if rows.nbytes >= WORTH_THREADS else 1
+        block = limits.now.sorted_block
+        n = BLOCKS_AT_ONCE * block
+        parts = [rows[at : at + n] for at in range(0, len(rows), n)]
+        n_threads = default_threads() if rows.nbytes >= limits.now.threaded_bytes else 1
         self._known = list(known)
-        self._coming = [begin(partial(_digest_blocks, part), n_threads) for part in parts]
+        self._coming = [begin(partial(_digest_blocks, part, block), n_threads) for part in parts]
 
     def _all(self) -> list[str]:
         for digests in self._coming:
@@ -408,8 +407,8 @@ class BlockDigests(Sequence[str]):
         return list, (self._all(),)
 
 
-def _digest_blocks(rows: Image) -> list[str]:
-    return [digest(rows[at : at + BLOCK]) for at in range(0, len(rows), BLOCK)]
+def _digest_blocks(rows: Image, block: int) -> list[str]:
+    return [digest(rows[at : at + block]) for at in range(0, len(rows), block)]
 
 
 def _places(rows: Image, added: Keys, source: ChangedSource, n_before: int) -> Places:
@@ -437,10 +436,11 @@ def _halved(rows: Image, values: Numbers, added: Numbers) -> Places:
 
     All numbers are bisected at the same time, and only a few of the rows are compared.
     """
-    n_below = np.searchsorted(values[rows[::SAMPLE]], added, "right")
-    low = np.maximum((n_below - 1) * SAMPLE + 1, 0)
-    high = np.minimum(n_below * SAMPLE, len(rows))
-    for _ in range(SAMPLE.bit_length()):
+    step = limits.now.sorted_sample
+    n_below = np.searchsorted(values[rows[::step]], added, "right")
+    low = np.maximum((n_below - 1) * step + 1, 0)
+    high = np.minimum(n_below * step, len(rows))
+    for _ in range(step.bit_length()):
         middle = (low + high) >> 1
         open_ = low < high
         below = open_ & (values[rows[np.minimum(middle, len(rows) - 1)]] <= added)
@@ -607,8 +607,13 @@ class _Search:
 
 def _block_of(place: int, low: int, high: int) -> tuple[int, int]:
     """The positions from `low` to `high` that are in the same block of the index as `place`."""
-    first = place // BLOCK * BLOCK
-    return max(low, first), min(high, first + BLOCK)
+    first = _block_start(place)
+    return max(low, first), min(high, first + limits.now.sorted_block)
+
+
+def _block_start(place: int) -> int:
+    """The first place of the block that a place is in."""
+    return place // limits.now.sorted_block * limits.now.sorted_block
 
 
 SORTED_ROWS = Kind(

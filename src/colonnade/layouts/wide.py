@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from colonnade import limits
 from colonnade.model import Finding, LazyFindings, TableInfo
 
-WIDE = 64  # tables with at least this many columns are described lazily, column by column
 SAMPLED = 8  # columns that determine the length of a wide table
 
 
 def is_wide(n_columns: int) -> bool:
     """Whether a table of this many columns is described lazily."""
-    return n_columns >= WIDE
+    return n_columns >= limits.now.wide_columns
 
 
 def sample(names: Sequence[str]) -> Sequence[str]:

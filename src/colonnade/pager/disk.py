@@ -10,9 +10,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from colonnade import limits
 from colonnade.pager.safe_files import open_existing, open_folder, open_new
-
-_MOST_PARTS = 512  # systems accept at least 1024 buffers per call
 
 
 class Disk:
@@ -71,7 +70,8 @@ class Disk:
 
     def write_parts(self, descriptor: int, parts: Sequence[bytes | bytearray | memoryview], offset: int) -> None:
         """Write several buffers one after another in one call: fewer, longer writes are faster."""
-        done = os.pwritev(descriptor, parts, offset) if hasattr(os, "pwritev") and len(parts) <= _MOST_PARTS else 0
+        can_write_parts = hasattr(os, "pwritev") and len(parts) <= limits.now.parts_per_write
+        done = os.pwritev(descriptor, parts, offset) if can_write_parts else 0
         if done < sum(map(len, parts)):
             self.write(descriptor, memoryview(b"".join(parts))[done:], offset + done)
 

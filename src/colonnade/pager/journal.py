@@ -49,6 +49,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from colonnade import limits
 from colonnade.errors import ConflictError
 from colonnade.pager.checksum import crc32
 from colonnade.pager.disk import Disk
@@ -57,7 +58,7 @@ from colonnade.pager.interrupts import OPEN_FOR_CHANGES, shielded
 from colonnade.pager.latch import Latch, LibraryLock, NoLibrary
 from colonnade.pager.locks import HDF5Lock
 from colonnade.pager.marks import MARK_BYTES, Mark, pack_mark, place_with_room
-from colonnade.threads import WORTH_THREADS, begin_aside, default_threads
+from colonnade.threads import begin_aside, default_threads
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -69,8 +70,6 @@ HEADER = struct.Struct("<8sIQ16sQQ")
 RECORD = struct.Struct("<QI")
 CHECK = struct.Struct("<I")
 DIGEST = struct.Struct("<QI")
-MOST_HELD = 32 << 20  # bytes of pages kept in memory before they are journaled and written early
-LEAST_SAVED_AHEAD = WORTH_THREADS  # bytes to be overwritten for which a thread is worth its while
 MOST_COPIED_AT_ONCE = 256  # pages written with one call
 
 
@@ -295,7 +294,7 @@ class JournaledFile(io.RawIOBase):
             if not self._held.change(page, low - page * PAGE, part):
                 self._held.put(page, memoryview(bytearray(self._stored(range(page, page + 1)))))
                 self._held.change(page, low - page * PAGE, part)
-        if self._held.n_pages * PAGE > MOST_HELD:
+        if self._held.n_pages * PAGE > limits.now.held_page_bytes:
             self._write_pages()
 
     def _own(self, view: memoryview) -> memoryview:
@@ -486,7 +485,7 @@ class JournaledFile(io.RawIOBase):
             return
         old = [(start, min(stop, self._old_length)) for start, stop in ranges]
         pages = {page for start, stop in old for page in range(start // PAGE, -(-stop // PAGE))}
-        if len(pages) * PAGE >= LEAST_SAVED_AHEAD:
+        if len(pages) * PAGE >= limits.now.saved_ahead_bytes:
             if self._wait is not None:
                 self._wait()  # from here on nobody may read the file
             self._start_journal()

@@ -4,9 +4,9 @@ While pages of a file are being overwritten, its last bytes are a mark. So a fil
 after a crash without its journal is still recognized. HDF5 ignores bytes after the end given in the superblock, in
 every superblock version; colonnade looks for a mark before it opens a file.
 
-If the file still grows, its mark ends at a multiple of `STRIDE`, and moves to a later multiple before bytes are
-written over it: the new mark is synced before the old one is erased. So if a file of such a length does not end with a
-mark, a power cut may have left the new length without the new mark, and the old mark is at an earlier multiple.
+If the file still grows, its mark ends at a multiple of `Limits.mark_stride`, and moves to a later multiple before bytes
+are written over it: the new mark is synced before the old one is erased. So if a file of such a length does not end
+with a mark, a power cut may have left the new length without the new mark, and the old mark is at an earlier multiple.
 
 | mark | bytes | what |
 | --- | --- | --- |
@@ -24,6 +24,7 @@ import os
 import struct
 from typing import TYPE_CHECKING
 
+from colonnade import limits
 from colonnade.dataclass import dataclass
 from colonnade.pager.checksum import crc32
 
@@ -34,7 +35,6 @@ _MAGIC = b"\x89COLHALF\r\n\x1a\n\x00\x00\x00\x01"
 _MARK = struct.Struct("<16sQ16sQ256p")
 _CHECK = struct.Struct("<I")
 MARK_BYTES = _MARK.size + _CHECK.size
-STRIDE = 64 << 20
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _LARGEST_USER_BLOCK = 1 << 40
 
@@ -57,16 +57,18 @@ def pack_mark(mark: Mark, offset: int) -> bytes:
 
 def place_with_room(stop: int) -> int:
     """The offset for a mark that leaves the bytes before `stop` free."""
-    return -(-(stop + MARK_BYTES) // STRIDE) * STRIDE - MARK_BYTES
+    stride = limits.now.mark_stride
+    return -(-(stop + MARK_BYTES) // stride) * stride - MARK_BYTES
 
 
 def mark_in(file: ByteSource) -> Mark | None:
     """The mark in a file; None if there is none."""
     mark = _mark_before(file, file.size)
-    is_moved = mark is None and file.size % STRIDE == 0
+    stride = limits.now.mark_stride
+    is_moved = mark is None and file.size % stride == 0
     if (mark is None and not is_moved) or _is_data(file):
         return None
-    earlier = range(file.size - STRIDE, 0, -STRIDE) if is_moved else ()
+    earlier = range(file.size - stride, 0, -stride) if is_moved else ()
     return next((moved for end in earlier if (moved := _mark_before(file, end)) is not None), mark)
 
 

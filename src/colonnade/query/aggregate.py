@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import compute as pc
+from colonnade import limits
 from colonnade.columns.arrow_types import python_values
 from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, join, keys_to_decimals
 from colonnade.columns.read import ColumnReader
@@ -41,7 +42,6 @@ from colonnade.query.window import Window, windows_of
 from colonnade.threads import in_order
 
 FUNCTIONS = ("count", "min", "max", "sum", "mean")
-MOST_WAITING = 1 << 16  # groups of windows that are not merged yet
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class Aggregation:
         for part in in_order(work, windows, max(reader.n_threads for reader in readers)):
             parts.append(part)
             n_waiting += len(part)
-            if len(parts) > 2 and n_waiting > 2 * len(parts[0]) + MOST_WAITING:
+            if len(parts) > 2 and n_waiting > 2 * len(parts[0]) + limits.now.waiting_groups:
                 parts = [_merge(parts)]
                 n_waiting = len(parts[0])
         return _merge(parts or [work(range(0))])

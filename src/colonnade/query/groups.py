@@ -12,15 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from colonnade import kernels
+from colonnade import kernels, limits
 from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, Numbers, keys_of
 from colonnade.columns.missing import Mask
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.strings import Places
 from colonnade.dataclass import dataclass
 from colonnade.query.window import Window
-
-MOST_NUMBERS = 1 << 16  # possible groups; beyond this, only groups that occur are numbered
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ def _one_column(reader: ColumnReader, window: Window) -> Groups:
         least, greatest, _, _ = kernels.least_greatest(values, missing)
         if least is None:
             least, greatest = 0, -1
-        if greatest - least < MOST_NUMBERS:
+        if greatest - least < limits.now.numbered_groups:
             return _numbered(values, missing, least, greatest)
     elif values.dtype == np.float16:
         values = values.astype(np.float32)
@@ -58,7 +56,7 @@ def _one_column(reader: ColumnReader, window: Window) -> Groups:
 def _numbered(values: Numbers, missing: Mask | None, least: int, greatest: int) -> Groups:
     """Number integers in a narrow range; missing values come after them."""
     dtype, codes = values.dtype, values
-    if least < 0 or greatest >= MOST_NUMBERS or missing is not None or dtype.itemsize > 4:
+    if least < 0 or greatest >= limits.now.numbered_groups or missing is not None or dtype.itemsize > 4:
         wrapped = (values - dtype.type(least)).view(f"u{dtype.itemsize}")  # less than 2**16, except where missing
         codes = wrapped.astype(np.int32)
     else:
@@ -89,8 +87,9 @@ def _met(keys: Keys) -> Groups:
 def _cross(first: Groups, second: Groups) -> Groups:
     """The groups of rows that are equal in both groupings."""
     codes = first.codes.astype(np.int64) * second.n + second.codes
-    pairs: Places = np.arange(first.n * second.n) if first.n * second.n <= MOST_NUMBERS else np.empty(0, np.int64)
-    if first.n * second.n > MOST_NUMBERS:
+    n_pairs = first.n * second.n
+    pairs: Places = np.arange(n_pairs) if n_pairs <= limits.now.numbered_groups else np.empty(0, np.int64)
+    if n_pairs > limits.now.numbered_groups:
         coded = pa.array(codes).dictionary_encode()
         codes, pairs = coded.indices.to_numpy(), coded.dictionary.to_numpy()
     one = [keys.take(pairs // max(second.n, 1)) for keys in first.keys]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from colonnade import limits
 from colonnade.columns.keys import passing_numbers
 from colonnade.columns.read import ColumnReader
 from colonnade.indexes.base import Found
@@ -17,12 +18,9 @@ from colonnade.model import ColumnInfo
 from colonnade.predicate.bound import AllOf, Bound, BoundLeaf, Missing
 from colonnade.query.bind import Readers, columns_of
 from colonnade.selection import Selection
-from colonnade.threads import WORTH_THREADS, in_order
+from colonnade.threads import in_order
 
-FEWEST_MATCHED_ROWS = 65_536
-MOST_ROWS = 1 << 20
 MOST_ROWS_OF_SEVERAL = 1 << 18  # smaller: after the first test every thread holds its rows as row numbers
-WINDOW_BYTES = 16 << 20
 
 
 def matches(tree: Bound, found: Found, readers: Readers) -> Iterator[Selection]:
@@ -34,21 +32,23 @@ def matches(tree: Bound, found: Found, readers: Readers) -> Iterator[Selection]:
         rows, untested = found.sure.within(*window), unsure.within(*window)
         return rows | true_rows(tree, untested, readers) if untested else rows
 
-    most = MOST_ROWS if isinstance(tree, BoundLeaf) else MOST_ROWS_OF_SEVERAL
+    most = limits.now.most_window_rows if isinstance(tree, BoundLeaf) else MOST_ROWS_OF_SEVERAL
     windows = found.may.windows(window_rows([reader.column for reader in tested], most))
     width = sum(reader.column.type.size for reader in tested)
-    n_threads = max((reader.n_threads for reader in tested), default=1) if unsure.span * width > WORTH_THREADS else 1
+    is_worth_threads = unsure.span * width > limits.now.threaded_bytes
+    n_threads = max((reader.n_threads for reader in tested), default=1) if is_worth_threads else 1
     yield from (rows for rows in in_order(match, windows, n_threads) if rows)
 
 
-def window_rows(columns: Sequence[ColumnInfo], most: int = MOST_ROWS) -> int:
+def window_rows(columns: Sequence[ColumnInfo], most: int | None = None) -> int:
     """The number of rows per window: a multiple of the longest chunk, so that no chunk is read twice, and about
     `most`."""
-    longest = max((column.grid.chunk_rows for column in columns), default=FEWEST_MATCHED_ROWS)
+    most = limits.now.most_window_rows if most is None else most
+    longest = max((column.grid.chunk_rows for column in columns), default=limits.now.fewest_window_rows)
     if any(column.leads_elsewhere for column in columns):
         return longest
     width = max(1, sum(column.type.size for column in columns))
-    wanted = max(FEWEST_MATCHED_ROWS if width < 256 else 1, min(most, WINDOW_BYTES // width))
+    wanted = max(limits.now.fewest_window_rows if width < 256 else 1, min(most, limits.now.window_bytes // width))
     return max(1, wanted // longest) * longest
 
 

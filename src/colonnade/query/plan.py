@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from colonnade import limits
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.indexes import KINDS
@@ -27,7 +28,6 @@ from colonnade.selection import Selection
 
 T = TypeVar("T")
 ALWAYS = AllOf()
-SEARCH_CHUNKS = 8  # with fewer chunks to read, asking an index may cost more
 
 
 @dataclass(frozen=True)
@@ -303,7 +303,7 @@ def _does_not_pay(index: Index, leaf: BoundLeaf, left: Selection, column: Column
         cost = index.cost(leaf)
     except BAD_INDEX as error:
         return str(error)
-    if not any(cost) or left.n_chunks(column.grid.chunk_rows) >= SEARCH_CHUNKS:
+    if not any(cost) or left.n_chunks(column.grid.chunk_rows) >= limits.now.search_chunks:
         return None
     if cost.probes:
         return "reading the few chunks that are left is cheaper"

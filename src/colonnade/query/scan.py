@@ -13,16 +13,14 @@ from functools import cache, partial
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.raw import PIECE_BYTES
+from colonnade import limits
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.selection import RowNumbers
-from colonnade.threads import WORTH_THREADS, in_order
+from colonnade.threads import in_order
 
 Rows = range | RowNumbers
-LONG_RUN = 4096  # rows without a gap that are worth reading as a range
-SHARE = 1 << 14  # scattered rows that are worth a thread of their own
 MOST_SHARES = 8
 MOST_UNWRITTEN = 256 << 20  # bytes of rows that no chunk stores, all of them fill values, that are read at once
 
@@ -46,7 +44,7 @@ class Parts:
         if not bool((rows[1:] > rows[:-1]).all()):
             return cls(rows, None)
         low, high = _run_about(rows, len(rows) // 2)
-        if high - low < max(LONG_RUN, len(rows) // 2):
+        if high - low < max(limits.now.long_run, len(rows) // 2):
             return cls(rows, _shares(rows))
         run = range(int(rows[low]), int(rows[high - 1]) + 1)
         return cls(rows, [*_shares(rows[:low]), run, *_shares(rows[high:])])
@@ -65,7 +63,7 @@ def read_column(reader: ColumnReader, rows: Rows | Parts) -> pa.ChunkedArray:
 def _threads(reader: ColumnReader, rows: Rows) -> int:
     """The number of threads worth using for these rows and the gaps between them."""
     apart = 1 if isinstance(rows, range) or not len(rows) else (int(rows[-1]) - int(rows[0])) // len(rows)
-    return reader.n_threads if len(rows) * reader.column.type.size * max(apart, 1) > WORTH_THREADS else 1
+    return reader.n_threads if len(rows) * reader.column.type.size * max(apart, 1) > limits.now.threaded_bytes else 1
 
 
 def _run_about(rows: RowNumbers, place: int) -> tuple[int, int]:
@@ -88,7 +86,7 @@ def _run_about(rows: RowNumbers, place: int) -> tuple[int, int]:
 
 
 def _shares(rows: RowNumbers) -> list[Rows]:
-    n = min(MOST_SHARES, -(-len(rows) // SHARE))
+    n = min(MOST_SHARES, -(-len(rows) // limits.now.thread_rows))
     return [rows[len(rows) * i // n : len(rows) * (i + 1) // n] for i in range(n)]
 
 
@@ -136,7 +134,7 @@ def _pieces(reader: ColumnReader, asked: Parts) -> Iterator[Callable[[], pa.Arra
             for first, last in reader.pieces(rows.start, rows.stop):
                 yield partial(reader.read, first, last - first)
         else:
-            most = max(1, PIECE_BYTES // max(reader.column.type.size, 1))
+            most = max(1, limits.now.piece_bytes // max(reader.column.type.size, 1))
             for first in range(0, len(rows), most):
                 yield partial(_stride, reader, rows[first : first + most])
 

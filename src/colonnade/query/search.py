@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from colonnade import limits
 from colonnade.indexes.base import Found
 from colonnade.layouts.index_home import OpenIndex
 from colonnade.model import ColumnInfo
@@ -13,7 +14,7 @@ from colonnade.pager.receipts import Trust
 from colonnade.predicate.bound import Bound, BoundLeaf
 from colonnade.predicate.tree import Predicate
 from colonnade.query.bind import Readers
-from colonnade.query.match import MOST_ROWS, matches
+from colonnade.query.match import matches
 from colonnade.query.plan import ALWAYS, Plan, Planner, describe_reads
 from colonnade.query.scan import Rows
 from colonnade.selection import RowNumbers, Selection
@@ -121,7 +122,7 @@ class Search:
     def windows(self) -> Iterator[RowNumbers]:
         """The matching rows, one window at a time as they are found: most windows end at chunk boundaries."""
         if not self._is_plain:
-            yield from self.parts(MOST_ROWS)
+            yield from self.parts(limits.now.most_window_rows)
             return
         left = self._limit
         for selection in self._selections() if left != 0 else ():

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import compute as pc
+from colonnade import limits
 from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, join, keys_of
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
@@ -26,8 +27,6 @@ from colonnade.pager.receipts import Trust
 from colonnade.query.match import window_rows
 from colonnade.query.plan import answered
 
-MOST_DISTINCT = 100_000
-MOST_BYTES = 64 << 20  # of distinct values held in memory
 _INVALID = (ChangedError, ColonnadeError)  # what an index whose contents are wrong may raise
 Seen = Callable[[int], None]
 """Called with a number of rows, after they have been read."""
@@ -175,8 +174,8 @@ class _DistinctKeys:
         self._known = met if self._known is None else join([self._known, met]).distinct()[0]
         count = len(self._known)
         self._found = Distinct(count, "exactly")
-        if count > MOST_DISTINCT or _n_bytes(self._known) > MOST_BYTES:
-            self._found = Distinct(min(count - 1, MOST_DISTINCT), "more than")
+        if count > limits.now.distinct_values or _n_bytes(self._known) > limits.now.distinct_bytes:
+            self._found = Distinct(min(count - 1, limits.now.distinct_values), "more than")
             self._known = None
 
 

@@ -15,6 +15,7 @@ from typing import IO
 
 import numpy as np
 
+from colonnade import limits
 from colonnade.format.dataspace import Dataspace
 from colonnade.format.headers import read_messages
 from colonnade.format.links import find_address
@@ -27,8 +28,6 @@ from colonnade.sparse.edit import Editor, edit_file, put_dataset, put_messages, 
 from colonnade.sparse.info import SparseInfo, describe
 from colonnade.sparse.selections import Positions
 from colonnade.threads import default_threads
-
-MOST_ROW_BYTES = 64 << 20  # bytes of rows that are kept in memory
 
 
 class SparseDraft:
@@ -79,7 +78,7 @@ class SparseDraft:
         grid, places, values = part
         assert values is not None  # appended rows have values
         n_bytes = places.nbytes + values.nbytes
-        if self._n_held + n_bytes <= MOST_ROW_BYTES:
+        if self._n_held + n_bytes <= limits.now.sparse_row_bytes:
             self._n_held += n_bytes
             self._parts.append(part)
             return

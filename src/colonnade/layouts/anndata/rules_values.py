@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from colonnade import limits
 from colonnade.columns.raw import cut
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError
@@ -19,7 +20,6 @@ from colonnade.h5.nodes import Array, boxes, object_at, read_array
 from colonnade.layouts.anndata.raw import RawElement, RawFrame
 from colonnade.model import Breach, ColumnInfo
 
-CHECK_BLOCK_BYTES = 4 << 20
 MOST_CHECKED_CATEGORIES = 1 << 22  # that are compared with each other: more than a reasonable file has
 
 
@@ -64,7 +64,7 @@ def read_all(node: RawElement) -> None:
     if not node.is_flat:
         _checked(node)
         dataset = object_at(node.node)
-        for box in boxes(dataset, CHECK_BLOCK_BYTES):
+        for box in boxes(dataset, limits.now.checked_bytes):
             read_array(dataset, box)
         return
     reader = _reader(node)
