@@ -24,7 +24,7 @@ MOST_WORDS = {
     "dataclass": 14,
     "edit": 11,
     "exchange": 83,
-    "h5": 97,
+    "h5": 58,
     "indexes": 4,
     "kernels": 4,
     "layouts": 191,

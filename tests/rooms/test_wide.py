@@ -291,7 +291,7 @@ def test_lazy_and_whole_descriptions_are_equal(path: Path) -> None:
     """Of every table of the kit, right or wrong, a column described alone is what it is among the others."""
     n_tables = 0
     with h5py.File(path) as file:
-        for place, group in walk_groups(file.id):  # type: ignore[arg-type]
+        for place, group in walk_groups(file.id):
             layout = layout_of(group)
             if layout is None or layout.name != "hep001":
                 continue
@@ -315,7 +315,7 @@ def test_lazy_and_whole_descriptions_of_frames_are_equal(path: Path) -> None:
     except OSError:
         return  # a case that is not an HDF5 file
     with file:
-        for place, group in walk_groups(file.id):  # type: ignore[arg-type]
+        for place, group in walk_groups(file.id):
             layout = layout_of(group)
             if layout is None or layout.name not in FRAMES:
                 continue

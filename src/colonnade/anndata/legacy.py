@@ -12,7 +12,7 @@ from typing import Any
 from colonnade.anndata.values import Categorical, Members
 from colonnade.errors import CorruptError
 from colonnade.exchange.pandas_arrays import make_frame
-from colonnade.h5.nodes import Array, dtype_of, find_member, kind_of, member_names, path_of, read_array
+from colonnade.h5.nodes import Array, dtype_of, find_member, kind_of, member, member_names, path_of, read_array
 from colonnade.layouts.foreign_tables import FRAMES, CodedField, frame_columns, read_frame
 
 Read = Callable[[Any], Any]
@@ -43,7 +43,7 @@ def old_members(group: Any, read: Read, pandas: bool) -> Members:
 
 
 def _member(group: Any, name: str, read: Read, pandas: bool) -> Any:
-    node = find_member(group, name)
+    node = member(group, name)
     is_compound = kind_of(node) == "dataset" and dtype_of(node).names is not None
     if name in FRAMES and is_compound:
         return _frame(node, find_member(group, "uns"), pandas)

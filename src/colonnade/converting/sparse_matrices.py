@@ -23,7 +23,7 @@ from colonnade.errors import FormatError, UsageError
 from colonnade.h5.damage import translate_hdf5_errors
 from colonnade.h5.files import FileHandle, open_file
 from colonnade.h5.nodes import Array, find_member, kind_of, member_names, path_of, place_of
-from colonnade.nodes import H5Node
+from colonnade.nodes import H5Group
 from colonnade.sparse.array import SparseArray, find_sparse, open_sparse
 from colonnade.sparse.create import Filters, SparseOptions
 from colonnade.sparse.opened import change_path
@@ -127,14 +127,14 @@ def _find_matrices(handle: FileHandle) -> list[str]:
     return sorted(paths)
 
 
-def _is_matrix(group: H5Node) -> bool:
+def _is_matrix(group: H5Group) -> bool:
     nodes = (find_member(group, part) for part in ("data", "indices", "indptr"))
     return all(node is not None and kind_of(node) == "dataset" for node in nodes)
 
 
 def _open_matrix(handle: FileHandle, path: str) -> SparseMatrix:
     """The matrix at a path, found by hard links only."""
-    node: H5Node | None = handle.h5
+    node: H5Group | None = handle.h5
     for name in path.split("/"):
         if name and node is not None:
             node = find_member(node, name) if kind_of(node) == "group" else None

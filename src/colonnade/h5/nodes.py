@@ -31,6 +31,7 @@ from colonnade.h5.links import address, children, create_group, decode_name, exi
 from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
 from colonnade.h5.vetting import FARTHEST, creation_of, guarded, raw_bytes, vet_fill, vet_object
 from colonnade.model import FilterInfo
+from colonnade.nodes import Dataset, H5Dataset, H5Group, H5Node, Node
 from colonnade.pager.sources import ByteSource
 from colonnade.stored_dtypes import raw_dtype
 
@@ -43,7 +44,7 @@ LARGEST_SMALL_ATTRIBUTE = 4000  # strings of variable length that fit into an ob
 MOST_CHUNKS, FEWEST_STORED = 200_000, 16  # chunks that are looked for, if fewer than 1 in 16 is stored
 
 
-def kind_of(node: Any) -> HandleKind:
+def kind_of(node: object) -> HandleKind:
     """Whether this is a group or a dataset of h5py; anything else is a UsageError."""
     if isinstance(node, h5py.Group):
         return "group"
@@ -52,7 +53,7 @@ def kind_of(node: Any) -> HandleKind:
     raise UsageError(f"an element is a group or a dataset of h5py, such as file.h5['obs'], not {type(node).__name__}")
 
 
-def path_of(node: Any) -> str:
+def path_of(node: H5Node) -> str:
     """Where in its file an object is, for messages."""
     try:
         name = node.name
@@ -61,12 +62,12 @@ def path_of(node: Any) -> str:
         return "?"
 
 
-def member_names(group: Any) -> list[str]:
+def member_names(group: H5Group) -> list[str]:
     """The names of the groups and datasets in a group, also of those that cannot be opened: none is lost unsaid."""
     return [child.name for child in children(group.id) if child.kind in ("group", "dataset", "broken")]
 
 
-def member(group: Any, name: str) -> Any:
+def member(group: H5Group, name: str) -> Any:
     """The group or dataset of this name; a FormatError when there is none, or it cannot be opened."""
     found = find_member(group, name)
     if found is None:
@@ -74,7 +75,7 @@ def member(group: Any, name: str) -> Any:
     return found
 
 
-def find_member(group: Any, name: str) -> Any | None:
+def find_member(group: H5Group, name: str) -> Any | None:
     """The group or dataset of this name; None when there is none, or it cannot be opened."""
     kind = hard_kind(group.id, name)
     if kind not in ("group", "dataset"):
@@ -89,23 +90,23 @@ def find_member(group: Any, name: str) -> Any | None:
         return None
 
 
-def _check_heap(dataset: Any) -> None:
+def _check_heap(dataset: Dataset) -> None:
     """Of elements of variable length: the library must be able to read the fill."""
     vet_fill(dataset)
 
 
-def object_at(opened: Any) -> Any:
+def object_at(opened: Node) -> Any:
     """The h5py object of a group or dataset that was opened below it."""
     return h5py.Group(opened) if isinstance(opened, h5py.h5g.GroupID) else h5py.Dataset(opened)
 
 
-def place_of(node: Any) -> int | None:
+def place_of(node: H5Node) -> int | None:
     """Where the object is kept: equal for two names of one object."""
     return address(node.id)
 
 
 @contextmanager
-def _header_of(dataset: Any) -> Iterator[None]:
+def _header_of(dataset: H5Dataset) -> Iterator[None]:
     """Errors of h5py about a header that makes no sense come out as CorruptError."""
     try:
         yield
@@ -114,25 +115,25 @@ def _header_of(dataset: Any) -> Iterator[None]:
         raise CorruptError(f"the header cannot be read: {error}", path=path_of(dataset)) from error
 
 
-def is_null(dataset: Any) -> bool:
+def is_null(dataset: H5Dataset) -> bool:
     """Whether the dataset holds nothing, not even an element."""
     with _header_of(dataset):
         return bool(dataset.id.get_space().get_simple_extent_type() == h5s.NULL)
 
 
-def is_scalar(dataset: Any) -> bool:
+def is_scalar(dataset: H5Dataset) -> bool:
     """Whether the dataset holds one element, and no axis."""
     with _header_of(dataset):
         return bool(dataset.id.get_space().get_simple_extent_type() == h5s.SCALAR)
 
 
-def shape_of(dataset: Any) -> tuple[int, ...]:
+def shape_of(dataset: H5Dataset) -> tuple[int, ...]:
     """The dataset's shape, () of a scalar and of one that holds nothing."""
     with _header_of(dataset):
         return tuple(dataset.id.get_space().get_simple_extent_dims() or ())
 
 
-def dtype_of(dataset: Any) -> np.dtype:
+def dtype_of(dataset: H5Dataset) -> np.dtype:
     """The dtype h5py reads the dataset as."""
     try:
         found: np.dtype = dataset.dtype
@@ -169,19 +170,19 @@ def _overlaps(dtype: np.dtype) -> bool:
     )
 
 
-def is_text(dataset: Any) -> bool:
+def is_text(dataset: H5Dataset) -> bool:
     """Whether the elements are strings of variable length."""
     found = h5py.check_string_dtype(dtype_of(dataset))
     return found is not None and found.length is None
 
 
-def read_array(dataset: Any, part: tuple[slice, ...] = ()) -> Array:
+def read_array(dataset: H5Dataset, part: tuple[slice, ...] = ()) -> Array:
     """The elements, or a box of them, as an array; strings of variable length as `str`, also in compounds."""
     check_readable(dataset, prod(len(one) for one in _box(dataset, part)))
     return read_checked(dataset, part)
 
 
-def check_readable(dataset: Any, count: int) -> None:
+def check_readable(dataset: H5Dataset, count: int) -> None:
     """Refuse a dataset whose elements are not to be read, or that claims `count` of them without storing them."""
     dtype = dtype_of(dataset)
     if is_null(dataset):
@@ -204,9 +205,9 @@ def check_readable(dataset: Any, count: int) -> None:
         )
 
 
-def _check_chunks(dataset: Any, count: int) -> None:
+def _check_chunks(dataset: H5Dataset, count: int) -> None:
     """Refuse a dataset that claims very many chunks and has few: the library takes two KiB for each it looks for."""
-    most = -(-count // max(prod(dataset.chunks), 1))
+    most = -(-count // max(prod(dataset.chunks or ()), 1))
     if most > MOST_CHUNKS and most > FEWEST_STORED * dataset.id.get_num_chunks():
         raise UnsupportedError(
             f"{path_of(dataset)} claims {most:,} chunks, few of which are stored: it is not read",
@@ -215,7 +216,7 @@ def _check_chunks(dataset: Any, count: int) -> None:
         )
 
 
-def read_checked(dataset: Any, part: tuple[slice, ...] = ()) -> Array:
+def read_checked(dataset: H5Dataset, part: tuple[slice, ...] = ()) -> Array:
     """As `read_array`, of a dataset that `check_readable` has let pass: for those that are read by many parts."""
     dtype, box = dtype_of(dataset), _box(dataset, part)
     with _header_of(dataset):
@@ -231,7 +232,7 @@ def read_checked(dataset: Any, part: tuple[slice, ...] = ()) -> Array:
     return with_texts(read, dtype, path_of(dataset))
 
 
-def _read_by_library(dataset: Any, part: tuple[slice, ...], filters: Sequence[FilterInfo]) -> Array:
+def _read_by_library(dataset: H5Dataset, part: tuple[slice, ...], filters: Sequence[FilterInfo]) -> Array:
     """A part as h5py reads it; elements of variable length with unknown filters come from a guarded file."""
     if not dtype_of(dataset).hasobject or Pipeline(filters, 1).is_known:
         return np.asarray(dataset[part])
@@ -239,14 +240,14 @@ def _read_by_library(dataset: Any, part: tuple[slice, ...], filters: Sequence[Fi
         return np.asarray((dataset if twin is None else h5py.Dataset(twin))[part])
 
 
-def _box(dataset: Any, part: tuple[slice, ...]) -> list[range]:
+def _box(dataset: H5Dataset, part: tuple[slice, ...]) -> list[range]:
     """What a part takes of each axis; all of those that it does not name."""
     shape = shape_of(dataset)
     named = [range(*one.indices(length)) for one, length in zip(part, shape, strict=False)]
     return [*named, *(range(length) for length in shape[len(named) :])]
 
 
-def _stored_bytes(dataset: Any) -> int:
+def _stored_bytes(dataset: Dataset) -> int:
     """What is stored of a dataset, in a file of its size. The library counts what is claimed, written or not."""
     claimed, creation = int(dataset.get_storage_size()), creation_of(dataset)
     layout, most = creation.get_layout(), h5i.get_file_id(dataset).get_filesize()
@@ -262,7 +263,7 @@ def _is_plain(box: list[range]) -> bool:
     return all(one.step == 1 for one in box)
 
 
-def boxes(dataset: Any, most_bytes: int) -> Iterator[tuple[slice, ...]]:
+def boxes(dataset: H5Dataset, most_bytes: int) -> Iterator[tuple[slice, ...]]:
     """The dataset in boxes of at most `most_bytes` bytes (or one chunk, where that is more), in order."""
     shape, dtype = shape_of(dataset), dtype_of(dataset)
     with _header_of(dataset):
@@ -318,7 +319,7 @@ def decode_texts(read: Array, path: str) -> Array:
 # -- writing --
 
 
-def check_writable(group: Any) -> None:
+def check_writable(group: H5Group) -> None:
     """Refuse what nothing can be written into."""
     if not isinstance(group, h5py.Group):
         raise UsageError(f"an element is written into a group of h5py, such as file.h5, not {type(group).__name__}")
@@ -326,16 +327,16 @@ def check_writable(group: Any) -> None:
         raise ConflictError(f"{group.file.filename} is open for reading: open it with mode 'r+' or 'a' to write")
 
 
-def make_group(parent: Any, name: str, attributes: Mapping[str, object]) -> Any:
+def make_group(parent: H5Group, name: str, attributes: Mapping[str, object]) -> H5Group:
     """A new group with these attributes."""
     large = any(isinstance(value, list) and len(value) > LARGEST_SMALL_ATTRIBUTE for value in attributes.values())
     create_group(parent.id, name, large_attributes=large)
-    made = parent[name]
+    made: H5Group = parent[name]
     write_attributes(made, attributes)
     return made
 
 
-def write_attributes(node: Any, attributes: Mapping[str, object]) -> None:
+def write_attributes(node: H5Node, attributes: Mapping[str, object]) -> None:
     """Attributes as anndata writes them: strings of variable length, flags as the boolean enum, integers as int64."""
     for name, value in attributes.items():
         if isinstance(value, list) and value:
@@ -344,7 +345,7 @@ def write_attributes(node: Any, attributes: Mapping[str, object]) -> None:
             node.attrs[name] = value  # an empty list becomes float64 of length 0, as in files of anndata
 
 
-def make_null(parent: Any, name: str) -> Any:
+def make_null(parent: H5Group, name: str) -> H5Dataset:
     """A dataset that holds nothing."""
     return parent.create_dataset(name, data=h5py.Empty("f"))
 
@@ -394,7 +395,7 @@ def is_group(value: object) -> bool:
     return isinstance(value, h5py.Group)
 
 
-def streamed(dataset: Any, most_bytes: int = 8 << 20) -> StreamedArray:
+def streamed(dataset: H5Dataset, most_bytes: int = 8 << 20) -> StreamedArray:
     """A dataset of numbers that is read a few MiB at a time."""
     check_readable(dataset, prod(shape_of(dataset)))
 
@@ -406,7 +407,7 @@ def streamed(dataset: Any, most_bytes: int = 8 << 20) -> StreamedArray:
 
 
 def make_array(
-    parent: Any,
+    parent: H5Group,
     name: str,
     data: Array | StreamedArray,
     growable: bool = False,
@@ -434,20 +435,20 @@ def stored_dtype(dtype: np.dtype) -> np.dtype:
     return dtype
 
 
-def move_into_place(group: Any, aside: str, name: str) -> None:
+def move_into_place(group: H5Group, aside: str, name: str) -> None:
     """Give a new object its name; what had it before is unlinked first."""
     if exists(group.id, name):
         unlink(group.id, name)
     group.move(aside, name)
 
 
-def remove(group: Any, name: str) -> None:
+def remove(group: H5Group, name: str) -> None:
     """Unlink an object if it is there."""
     if exists(group.id, name):
         unlink(group.id, name)
 
 
-def replace_members(group: Any, aside: str) -> None:
+def replace_members(group: H5Group, aside: str) -> None:
     """Unlink all members of a group but one, whose members take their place; the attributes of the group go too."""
     for child in children(group.id):
         if child.name != aside:
@@ -466,7 +467,7 @@ MOST_ASKED = 4096  # chunks that are asked for one by one, without knowing how m
 _BYTE = np.dtype(np.uint8)
 
 
-def read_box(dataset: Any, dtype: np.dtype, filters: Sequence[FilterInfo], box: Box, path: str) -> Array | None:
+def read_box(dataset: Dataset, dtype: np.dtype, filters: Sequence[FilterInfo], box: Box, path: str) -> Array | None:
     """A box (ranges without steps) of a dataset whose chunks have filters; None when the library is to read it.
 
     A chunk that does not unpack to what it must hold, or whose elements claim more than the file has, is a
@@ -507,7 +508,7 @@ def _grid(chunk: Sequence[int], box: Box) -> list[range]:
     return [range(one.start // n, -(-one.stop // n)) if one else range(0) for one, n in zip(box, chunk, strict=True)]
 
 
-def _stored(dataset: Any, chunk: Sequence[int], box: Box) -> Iterator[tuple[tuple[int, ...], Any]]:
+def _stored(dataset: Dataset, chunk: Sequence[int], box: Box) -> Iterator[tuple[tuple[int, ...], h5d.StoreInfo]]:
     """Where the stored chunks that a box touches begin, and what they are. Of many claimed, all are listed."""
     grid = _grid(chunk, box)
     if prod(len(numbers) for numbers in grid) <= MOST_ASKED:
@@ -517,7 +518,7 @@ def _stored(dataset: Any, chunk: Sequence[int], box: Box) -> Iterator[tuple[tupl
             if info.byte_offset is not None:
                 yield offset, info
         return
-    found: list[tuple[tuple[int, ...], Any]] = []
+    found: list[tuple[tuple[int, ...], h5d.StoreInfo]] = []
     dataset.chunk_iter(lambda info: found.append((tuple(info.chunk_offset), info)))
     for offset, info in found:
         if all(start // n in numbers for start, n, numbers in zip(offset, chunk, grid, strict=True)):
@@ -527,17 +528,18 @@ def _stored(dataset: Any, chunk: Sequence[int], box: Box) -> Iterator[tuple[tupl
 class _ChunkBytes(NamedTuple):
     """A chunk as it is stored. Of a damaged map of chunks the library may find one, and read another that is longer."""
 
-    dataset: Any
+    dataset: Dataset
     file: ByteSource | None
     offset: tuple[int, ...]
-    info: Any
+    info: h5d.StoreInfo
 
     def read(self) -> tuple[int, bytes]:
         """The filters it has skipped, and its bytes."""
         if self.file is not None and not h5i.get_file_id(self.dataset).get_create_plist().get_userblock():
-            if self.info.byte_offset > FARTHEST:
+            address = self.info.byte_offset
+            if address is None or address > FARTHEST:
                 raise ValueError("it lies far after the end of the file")
-            return self.info.filter_mask, self.file.read_at(self.info.byte_offset, self.info.size)
+            return self.info.filter_mask, self.file.read_at(address, self.info.size)
         return capi.read_stored_chunk(self.dataset, self.offset)
 
 
