@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from h5py.h5p import PropDAID, PropDCID, PropGCID
     from h5py.h5s import SpaceID
     from h5py.h5t import TypeID
-    from numpy.typing import DTypeLike, NDArray
+    from numpy.typing import DTypeLike
 
     class Node(Protocol):
         """An open object of a file, by its number in the library."""
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         def read_direct_chunk(self, offsets: tuple[int, ...]) -> tuple[int, bytes]: ...
         def set_extent(self, shape: tuple[int, ...]) -> None: ...
         def write_direct_chunk(
-            self, offsets: tuple[int, ...], data: bytes | bytearray | memoryview | NDArray[Any], filter_mask: int = 0
+            self, offsets: tuple[int, ...], data: bytes | bytearray | memoryview | np.ndarray, filter_mask: int = 0
         ) -> None: ...
 
     class H5Attributes(Protocol):
