@@ -185,6 +185,7 @@ class StoredType:
     dims: tuple[int, ...] = ()
     members: tuple[tuple[str, int], ...] = ()
     fields: tuple[StoredField, ...] = ()
+    bits: tuple[int, ...] = field(default=(), compare=False, repr=False)  # of unusual numbers, see `format/datatype.py`
 
     @property
     def item(self) -> StoredType:
@@ -273,6 +274,19 @@ class FilterInfo:
     name: str
     options: tuple[int, ...] = ()
     optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetInfo:
+    """The header of a dataset, whatever its rank."""
+
+    type: StoredType
+    shape: tuple[int, ...] | None
+    storage: Storage
+    chunk_rows: int | None
+    filters: tuple[FilterInfo, ...]
+    fill: bytes | None
+    has_lost_fill: bool = False  # one was set, and a copy of the file has lost it
 
 
 @dataclass(frozen=True, slots=True)

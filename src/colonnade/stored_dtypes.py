@@ -6,10 +6,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from colonnade.model import StoredType
+from colonnade.model import StoredField, StoredType
 
 LARGEST_ELEMENT = 1 << 30
 SEQUENCE_DTYPE = np.dtype([("length", "u8"), ("pointer", "u8")])
+MAX_DEPTH = 32  # of datatypes inside each other
+ELEMENT_TAG = "list element"
+"""A sequence of one-byte opaque elements is a string of bytes, unless the elements have this tag."""
+TOO_MANY_BITS = "number of more bits than its bytes have"
+NEW_REFERENCE = "reference (HDF5 1.12 form)"
 _POINTER = np.dtype("u8")
 
 
@@ -75,3 +80,11 @@ def raw_dtype(stored: StoredType) -> np.dtype | None:
     if number.kind == "float" and (number.mantissa, number.exponent) not in ((10, 5), (23, 8), (52, 11)):
         return None
     return dtype.newbyteorder(">" if number.order == "big" else "<")
+
+
+def is_complex_pair(fields: tuple[StoredField, ...]) -> bool:
+    """h5py's and NumPy's form of a complex number: equal floats named r and i."""
+    if tuple(field.name for field in fields) != ("r", "i"):
+        return False
+    real, imaginary = (field.type for field in fields)
+    return real == imaginary and real.kind == "float" and real.size in (4, 8) and float_bytes(real) == real.size

@@ -27,7 +27,6 @@ from colonnade.columns.arrow_types import (
     write_arrow_type,
 )
 from colonnade.errors import UsageError
-from colonnade.h5.datatypes import ELEMENT_TAG, is_complex_pair
 from colonnade.model import (
     Codec,
     Coded,
@@ -41,7 +40,7 @@ from colonnade.model import (
     TypeKind,
     shown_name,
 )
-from colonnade.stored_dtypes import LARGEST_ELEMENT, memory_dtype
+from colonnade.stored_dtypes import ELEMENT_TAG, LARGEST_ELEMENT, is_complex_pair, memory_dtype
 
 UNIT_WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _EPOCH = (

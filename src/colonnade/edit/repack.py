@@ -14,7 +14,6 @@ from colonnade.errors import UsageError
 from colonnade.filters.names import PORTABLE, check_filters, filters_text, known_filters, without_scale_offset
 from colonnade.h5.copying import CopyDataset, copy_file
 from colonnade.h5.datasets import (
-    DatasetInfo,
     DatasetPlan,
     create_dataset,
     default_chunk_rows,
@@ -26,7 +25,7 @@ from colonnade.h5.links import address, group_at, holds_large_attributes, unlink
 from colonnade.h5.row_sink import CannotSkipFilter, write_rows
 from colonnade.h5.vetting import has_lost_fill
 from colonnade.layouts import Layout, layout_of
-from colonnade.model import DEFAULT_CHUNK_ROWS, UNREADABLE, ColumnInfo, Progress, TableInfo
+from colonnade.model import DEFAULT_CHUNK_ROWS, UNREADABLE, ColumnInfo, DatasetInfo, Progress, TableInfo
 from colonnade.nodes import Dataset, Group
 from colonnade.pager.receipts import Receipts
 

@@ -13,12 +13,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from colonnade.errors import DataError, UnsupportedError
+from colonnade.errors import DataError
 from colonnade.format.dataspace import decode_dataspace, encode_extent
 from colonnade.format.datatype import decode_datatype, encode_datatype
 from colonnade.format.fractal_heap import NamedForm, NamedHeap
@@ -33,6 +33,9 @@ LARGEST = 65_000  # the largest message, in bytes, that a header holds
 _FORM = NamedForm("attribute", order_bytes=2, tree=8, before=0, after=9, hash_at=-4)
 
 
+_SHARED_TYPE, _SHARED_SPACE = 1, 2  # flags of an attribute
+
+
 class AttributeMessage(NamedTuple):
     """An attribute cut into its parts, none of which is decoded; `elements` is all that follows the dataspace."""
 
@@ -45,18 +48,59 @@ class AttributeMessage(NamedTuple):
 
 def iter_attributes(source: HDF5Source, messages: list[Message]) -> Iterator[tuple[bytes, int]]:
     """The bytes and the message flags of each attribute, in the header or in a heap."""
+    for data, flags, _ in _ordered_attributes(source, messages):
+        yield data, flags
+
+
+def _ordered_attributes(source: HDF5Source, messages: list[Message]) -> Iterator[tuple[bytes, int, int | None]]:
+    """The bytes, message flags and creation order of each attribute; the order is None where it is not tracked."""
     for message in messages:
         if message.type == ATTRIBUTE:
-            yield message.data, message.flags
+            yield message.data, message.flags, message.order
         elif message.type == ATTRIBUTE_INFO:
-            for data, tail in NamedHeap(source, message, _FORM).read():
-                yield data, tail[0]
+            heap = NamedHeap(source, message, _FORM)
+            for data, tail in heap.read():
+                yield data, tail[0], int.from_bytes(tail[1:5], "little") if heap.has_order else None
+
+
+def read_stored_attributes(source: HDF5Source, messages: list[Message]) -> Iterator[StoredAttribute]:
+    """Every attribute, from the messages of an object header."""
+    return (parse_attribute(source, data, flags) for data, flags in iter_attributes(source, messages))
+
+
+def order_of_attributes(source: HDF5Source, messages: list[Message]) -> list[str] | None:
+    """The names in the order in which attributes were made; None where that is not tracked."""
+    found = [
+        (order, parse_attribute(source, data, flags).name)
+        for data, flags, order in _ordered_attributes(source, messages)
+    ]
+    numbered = [(order, name) for order, name in found if order is not None]
+    return [name for _, name in sorted(numbered)] if len(numbered) == len(found) else None
+
+
+def find_attribute(source: HDF5Source, messages: list[Message], name: str) -> StoredAttribute | None:
+    """The attribute of this name."""
+    key = name.encode("utf-8", "surrogateescape")
+    for message in messages:
+        found: Iterable[tuple[bytes, int]] = ()
+        if message.type == ATTRIBUTE and (key in message.data or message.flags & SHARED):
+            found = ((message.data, message.flags),)
+        elif message.type == ATTRIBUTE_INFO:
+            found = ((data, tail[0]) for data, tail in NamedHeap(source, message, _FORM).find(key))
+        for data, flags in found:
+            attribute = parse_attribute(source, data, flags)
+            if attribute.name == name:
+                return attribute
+    return None
 
 
 def decode_attribute(fields: Fields) -> AttributeMessage:
     """See the table at the top of this file."""
     version = fields.version(1, 2, 3)
-    is_shared = bool(fields.number(1) & 1) and version > 1
+    flags = fields.number(1)
+    is_shared = bool(flags & _SHARED_TYPE) and version > 1
+    if flags & _SHARED_SPACE and version > 1:
+        raise fields.unknown("a table of shared messages")
     sizes = fields.numbers(3, 2)
     fields.take(1 if version == 3 else 0)
     name, kind, space = (fields.take(-(-size // 8) * 8 if version == 1 else size)[:size] for size in sizes)
@@ -103,11 +147,8 @@ def read_attributes(source: HDF5Source, messages: list[Message]) -> dict[str, ob
 def parse_attribute(source: HDF5Source, data: bytes, flags: int) -> StoredAttribute:
     """An attribute with its type and shape, from its message; its elements are cut to the size of its shape."""
     if flags & SHARED:
-        raise UnsupportedError(
-            f"{source.name}: cannot read an attribute in the file's heap of shared messages",
-            feature="shared attribute",
-        )
-    message = decode_attribute(source.as_fields(data, "an attribute"))
+        raise source.as_fields(b"", "attribute").unknown("a table of shared messages")
+    message = decode_attribute(source.as_fields(data, "attribute"))
     name = attribute_name(message)
     kind = _type_bytes(source, message.datatype, message.is_type_shared)
     stored = decode_datatype(source.as_fields(kind, f"attribute {name!r}"))

@@ -19,20 +19,35 @@ Every datatype: version << 4 | class (1), bits (3), size (4), then by class:
 Names end with NUL; below version 3 they are padded to a multiple of 8. The offset of a member has 4 bytes below
 version 3, then as few as the size of the compound needs. In version 1 it is followed by rank 1, 3 zero bytes,
 permutation 4, 4 zero bytes, 4 dimensions of 4.
+
+`StoredType.bits` of numbers that do not use all bits of their bytes, or floats that are not of IEEE's form: the first
+bit; of floats also the sign, the first bit and the number of bits of exponent and mantissa, the bias, and how the
+mantissa is normalized (0 not, 1 its highest bit is always set, 2 and not stored).
+
+Sizes and offsets are those in the file, where elements of variable length are references to the global heap.
+`in_memory` gives those in memory, which libhdf5 reports.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 
 from colonnade.errors import UnsupportedError
 from colonnade.format.source import Fields
 from colonnade.model import Charset, Order, Padding, StoredField, StoredType
+from colonnade.stored_dtypes import (
+    ELEMENT_TAG,
+    LARGEST_ELEMENT,
+    MAX_DEPTH,
+    NEW_REFERENCE,
+    TOO_MANY_BITS,
+    float_bytes,
+    is_complex_pair,
+)
 
-_DEEPEST = 32
-_LARGEST = 1 << 30
 _MOST_ARRAY_DIMENSIONS = 32
 _PADDINGS: dict[int, Padding] = {0: "terminated", 1: "null", 2: "space"}
 _PLAIN_FLOATS = {  # by size: positions of the sign, exponent and mantissa of IEEE numbers
@@ -40,19 +55,50 @@ _PLAIN_FLOATS = {  # by size: positions of the sign, exponent and mantissa of IE
     4: (31, 0, 32, 23, 8, 0, 23, 127),
     8: (63, 0, 64, 52, 11, 0, 52, 1023),
 }
+_IMPLIED = 2  # normalization of IEEE numbers
+_IN_MEMORY = {"text": 8, "binary": 16, "sequence": 16, "object_reference": 8, "region_reference": 12}  # bytes there
 
 
 def decode_datatype(fields: Fields, depth: int = 0) -> StoredType:
     """Decode a datatype. A type without a kind of its own is `unknown`, and its values are read as raw bytes."""
-    if depth > _DEEPEST:
-        raise fields.wrong("is nested too deeply")
     head, bits, size = fields.number(1), fields.number(3), fields.number(4)
     version, kind = head >> 4, head & 15
     if not 1 <= version <= 5 or kind not in _DECODE:
-        raise fields.wrong(f"has unknown class {kind} in version {version}")
-    if not 1 <= size <= _LARGEST:
-        raise fields.wrong(f"has elements of {size} bytes")
-    return _DECODE[kind](fields, version, bits, size, depth)
+        raise fields.unknown(f"datatype class {kind} in version {version}")
+    if not size or depth > 2 * MAX_DEPTH:
+        raise fields.wrong(f"has elements of {size} bytes, {depth} levels deep")
+    stored = _DECODE[kind](fields, version, bits, size, depth)
+    if depth > MAX_DEPTH:
+        return StoredType("unknown", size, tag="datatype nested too deeply")
+    if size > LARGEST_ELEMENT:
+        return StoredType("unknown", size, tag="datatype of huge elements")
+    parts = [*([stored.base] if stored.base is not None else []), *(field.type for field in stored.fields)]
+    if any(part.kind == "unknown" and part.tag.endswith(NEW_REFERENCE) for part in parts):
+        return StoredType("unknown", size, tag=f"{stored.kind} with {NEW_REFERENCE}")
+    return stored
+
+
+def in_memory(stored: StoredType) -> StoredType:
+    """A datatype as libhdf5 reports it, where elements of variable length are pointers.
+
+    If the size of a member changes, members are sorted by their offsets and moved.
+    """
+    if stored.kind in _IN_MEMORY:
+        base = None if stored.base is None else in_memory(stored.base)
+        return replace(stored, size=_IN_MEMORY[stored.kind], base=base)
+    if stored.kind == "array":
+        item = in_memory(stored.item)
+        return stored if item is stored.item else replace(stored, size=item.size * prod(stored.dims), base=item)
+    if stored.kind != "compound":
+        return stored
+    moved, change = [], 0
+    for field in sorted(stored.fields, key=lambda field: field.offset):
+        kind = in_memory(field.type)
+        moved.append(StoredField(field.name, field.offset + change, kind))
+        change += kind.size - field.type.size
+    if all(new.type is old.type for new, old in zip(moved, sorted(stored.fields, key=lambda f: f.offset), strict=True)):
+        return stored
+    return replace(stored, size=stored.size + change, fields=tuple(moved))
 
 
 def _order(bits: int) -> Order:
@@ -61,27 +107,34 @@ def _order(bits: int) -> Order:
 
 def _decode_integer(fields: Fields, version: int, bits: int, size: int, depth: int) -> StoredType:
     offset, precision = fields.number(2), fields.number(2)
-    if offset or precision != 8 * size or size not in (1, 2, 4, 8):
-        return StoredType("unknown", size, tag=f"integer of {precision} bits from bit {offset}")
-    return StoredType("integer", size, _order(bits), signed=bool(bits & 8), precision=precision)
+    if not precision or offset + precision > 8 * size:
+        return StoredType("unknown", size, tag=TOO_MANY_BITS)
+    unusual = () if precision == 8 * size else (offset,)
+    return StoredType("integer", size, _order(bits), signed=bool(bits & 8), precision=precision, bits=unusual)
 
 
 def _decode_bitfield(fields: Fields, version: int, bits: int, size: int, depth: int) -> StoredType:
+    """libhdf5 copies bitfields as they are, whichever bits they use."""
     offset, precision = fields.number(2), fields.number(2)
-    if offset or precision != 8 * size or size not in (1, 2, 4, 8):
-        return StoredType("unknown", size, tag=f"bitfield of {precision} bits from bit {offset}")
-    return StoredType("bitfield", size, _order(bits), precision=precision)
+    unusual = () if precision == 8 * size else (offset, precision)
+    return StoredType("bitfield", size, _order(bits), precision=8 * size, bits=unusual)
 
 
 def _decode_float(fields: Fields, version: int, bits: int, size: int, depth: int) -> StoredType:
     offset, precision = fields.number(2), fields.number(2)
     exponent_at, exponent, mantissa_at, mantissa = fields.numbers(4, 1)
-    form = (bits >> 8 & 255, offset, precision, exponent_at, exponent, mantissa_at, mantissa, fields.number(4))
-    if bits & 64 or _PLAIN_FLOATS.get(size) != form:
-        return StoredType("unknown", size, tag=f"float with {mantissa} bits of mantissa and {exponent} of exponent")
+    sign, bias, normalized = bits >> 8 & 255, fields.number(4), bits >> 4 & 3
+    if bits & 64:
+        return StoredType("unknown", size, tag="float of VAX or mixed byte order")
+    if offset + precision > 8 * size:
+        return StoredType("unknown", size, tag=TOO_MANY_BITS)
+    form = (sign, offset, precision, exponent_at, exponent, mantissa_at, mantissa, bias)
+    is_usual = normalized == _IMPLIED and _PLAIN_FLOATS.get(size) == form
+    unusual = (offset, sign, exponent_at, exponent, mantissa_at, mantissa, bias, normalized)
     return StoredType(
-        "float", size, _order(bits), signed=True, precision=precision, mantissa=mantissa, exponent=exponent
-    )
+        "float", size, _order(bits), signed=True, precision=precision, mantissa=mantissa, exponent=exponent,
+        bits=() if is_usual else unusual,
+    )  # fmt: skip
 
 
 def _decode_time(fields: Fields, version: int, bits: int, size: int, depth: int) -> StoredType:
@@ -104,6 +157,8 @@ def _decode_opaque(fields: Fields, version: int, bits: int, size: int, depth: in
 
 def _decode_compound(fields: Fields, version: int, bits: int, size: int, depth: int) -> StoredType:
     members = tuple(_decode_member(fields, version, size, depth) for _ in range(bits & 0xFFFF))
+    if not members:
+        raise fields.wrong("is a compound without members")
     end = 0
     for member in sorted(members, key=lambda one: one.offset):
         if member.offset < end or member.offset + member.type.size > size:
@@ -111,10 +166,9 @@ def _decode_compound(fields: Fields, version: int, bits: int, size: int, depth: 
         end = member.offset + member.type.size
     names = [member.name for member in members]
     if len(set(names)) != len(names) or not all(names):
-        return StoredType("unknown", size, tag="compound with members of one name")
-    parts = [member.type for member in members]
-    if names == ["r", "i"] and parts[0] == parts[1] and parts[0].kind == "float" and members[1].offset == parts[0].size:
-        return StoredType("complex", size, parts[0].order, base=parts[0], fields=members)
+        return StoredType("unknown", size, tag="compound")
+    if is_complex_pair(members):
+        return StoredType("complex", size, members[0].type.order, base=members[0].type, fields=members)
     return StoredType("compound", size, "none", fields=members)
 
 
@@ -131,41 +185,47 @@ def _decode_member(fields: Fields, version: int, size: int, depth: int) -> Store
 
 
 def _decode_name(fields: Fields, version: int) -> str:
-    name = bytearray()
-    while (letter := fields.take(1)) != b"\0":
-        name += letter
+    name = fields.take_text()
     if version < 3:
         fields.take(-(len(name) + 1) % 8)
     return name.decode("utf-8", "surrogateescape")
 
 
 def _decode_reference(fields: Fields, version: int, bits: int, size: int, depth: int) -> StoredType:
-    if bits & 15 == 0 and size == 8:
+    if bits & 15 == 0 and size == fields.offset_size:
         return StoredType("object_reference", size, "none")
-    if bits & 15 == 1 and size == 12:
+    if bits & 15 == 1 and size == fields.offset_size + 4:
         return StoredType("region_reference", size, "none")
-    return StoredType("unknown", size, tag="reference")
+    return StoredType("unknown", size, tag=NEW_REFERENCE)
 
 
 def _decode_enum(fields: Fields, version: int, bits: int, size: int, depth: int) -> StoredType:
     base = decode_datatype(fields, depth + 1)
     names = [_decode_name(fields, version) for _ in range(bits & 0xFFFF)]
     values = [fields.take(base.size) for _ in names]
-    if base.kind != "integer" or base.size != size:
+    if base.kind != "integer" or base.size != size or size > 8:
         return StoredType("unknown", size, tag=f"enum of {base}")
-    numbers = [
-        int.from_bytes(value, "big" if base.order == "big" else "little", signed=base.signed) for value in values
-    ]
-    members = tuple(zip(names, numbers, strict=True))
-    boolean = dict(members) == {"FALSE": 0, "TRUE": 1}
+    members = tuple((name, _number(value, base)) for name, value in zip(names, values, strict=True))
+    by_name = dict(members)
+    boolean = by_name.get("FALSE") == 0 and by_name.get("TRUE") == 1 and len(members) <= 3
+    boolean = boolean and (len(members) == 2 or "MISSING" in by_name)
     return StoredType("boolean" if boolean else "enum", size, base.order, base=base, members=members)
+
+
+def _number(value: bytes, base: StoredType) -> int:
+    """The value of a member of an enum."""
+    number = int.from_bytes(value, "big" if base.order == "big" else "little")
+    number = number >> (base.bits[0] if base.bits else 0) & ((1 << base.precision) - 1)
+    return number - (1 << base.precision) if base.signed and number >> (base.precision - 1) else number
 
 
 def _decode_variable(fields: Fields, version: int, bits: int, size: int, depth: int) -> StoredType:
     base = decode_datatype(fields, depth + 1)
+    if size != 8 + fields.offset_size:
+        raise fields.wrong(f"has references of {size} bytes to the global heap")
     if bits & 15 == 1:
         return StoredType("text", size, charset=_charset(bits >> 8 & 15), padding="terminated")
-    if base.kind == "opaque" and base.size == 1 and not base.tag:
+    if base.kind == "opaque" and base.size == 1 and base.tag != ELEMENT_TAG:
         return StoredType("binary", size, "none", base=base)
     return StoredType("sequence", size, "none", base=base)
 
@@ -185,14 +245,14 @@ def _decode_array(fields: Fields, version: int, bits: int, size: int, depth: int
 
 def _array_of(fields: Fields, base: StoredType, dims: tuple[int, ...]) -> StoredType:
     size = base.size * prod(dims)
-    if not 1 <= size <= _LARGEST:
+    if not 1 <= size < 1 << 32:
         raise fields.wrong(f"has elements of {size} bytes")
     return StoredType("array", size, "none", base=base, dims=dims)
 
 
 def _decode_complex(fields: Fields, version: int, bits: int, size: int, depth: int) -> StoredType:
     base = decode_datatype(fields, depth + 1)
-    if base.kind != "float" or size != 2 * base.size:
+    if base.kind != "float" or size != 2 * base.size or size not in (8, 16) or float_bytes(base) != base.size:
         return StoredType("unknown", size, tag=f"complex of {base}")
     return StoredType("complex", size, base.order, base=base)
 

@@ -7,7 +7,7 @@
 | its size | 8 | | size; of free space with these 16 bytes | 8 | | index of the object | 4 |
 | objects | | | data, padded to a multiple of 8 | | | | |
 
-Sizes and addresses have 8 bytes here, as nearly always.
+Sizes have L bytes, and addresses O: 8 in nearly all files. What is before objects and data takes 16 bytes in any case.
 
 The heap section of variable-length sectioned chunks, as the prototype writes it (facts 3.6; experimental), holds
 such collections too:
@@ -43,6 +43,7 @@ REFERENCE_DTYPE = np.dtype([("length", "<u4"), ("address", "<u8"), ("index", "<u
 ElementBytes = Octets
 _OBJECT = struct.Struct("<H6xQ")
 _WINDOW = 1 << 16  # bytes that are read together
+_USUAL_COLLECTION = 4096  # bytes: no collection is smaller
 REFERENCE = 16  # bytes of a reference in an element
 _MOST_OBJECTS = 65_535  # in a collection: an index has two bytes
 
@@ -59,7 +60,9 @@ class HeapObject(NamedTuple):
     size: int
 
 
-def walk_collection(read: Callable[[int, int], bytes | memoryview], at: int, end: int) -> Iterator[HeapObject]:
+def walk_collection(
+    read: Callable[[int, int], bytes | memoryview], at: int, end: int, length_size: int = 8
+) -> Iterator[HeapObject]:
     """The objects between two addresses, in the steps in which libhdf5 walks over them.
 
     A CorruptError where an object does not fit, at which libhdf5 gives up; an EndlessCollection where it would not
@@ -72,6 +75,7 @@ def walk_collection(read: Callable[[int, int], bytes | memoryview], at: int, end
             if len(window) < COLLECTION_HEAD:
                 raise CorruptError(f"the global heap is cut short at byte {at}")
         index, size = _OBJECT.unpack_from(window, at - begin)
+        size &= (1 << 8 * length_size) - 1
         step = (COLLECTION_HEAD + (size + 7) // 8 * 8) % 2**64 if index else size
         if index and step > end - at and size > end - at - COLLECTION_HEAD:
             raise CorruptError(f"object {index} of the global heap at byte {at} has {size} bytes, more than there are")
@@ -82,17 +86,18 @@ def walk_collection(read: Callable[[int, int], bytes | memoryview], at: int, end
         at += step
 
 
-def decode_collection(data: memoryview, what: Fields) -> dict[int, memoryview]:
+def decode_collection(data: memoryview, what: Fields, length_size: int = 8) -> dict[int, memoryview]:
     """The objects of a collection by index; free space ends it."""
-    fields = Fields(data, f"a collection in {what.what}", what.name)
+    fields = Fields(data, f"global heap collection in {what.what}", what.name)
     fields.expect(COLLECTION_SIGNATURE, "the signature")
     fields.take(3)
-    end = fields.number(8)
+    end = fields.number(length_size)
     if not COLLECTION_HEAD <= end <= len(data):
         raise fields.wrong(f"claims {end} bytes")
     found: dict[int, memoryview] = {}
     try:
-        for index, at, size in walk_collection(lambda at, n_bytes: data[at : at + n_bytes], COLLECTION_HEAD, end):
+        walk = walk_collection(lambda at, n_bytes: data[at : at + n_bytes], COLLECTION_HEAD, end, length_size)
+        for index, at, size in walk:
             if not index:
                 break
             if size > end - at or index in found:
@@ -146,28 +151,38 @@ class Heap(Protocol):
 
 
 class GlobalHeap:
-    """The global heap of a file, which holds the variable-length values of attributes."""
+    """The global heap of a file. One object reads once: what elements claim together is in the file, and not twice."""
 
     def __init__(self, source: HDF5Source) -> None:
         self._source = source
         self._known: dict[int, dict[int, memoryview]] = {}
+        self._reading, self._claimed = source.most_work, source.most_work
 
     def read(self, reference: bytes, item_size: int) -> tuple[int, memoryview]:
         """The number of items that a reference points to, and their bytes."""
-        count, address, index = struct.unpack("<IQI", reference)
-        if not count and not address:
+        end = 4 + self._source.offset_size
+        count, address = int.from_bytes(reference[:4], "little"), int.from_bytes(reference[4:end], "little")
+        index = int.from_bytes(reference[end : end + 4], "little")
+        if not count or not address:
             return 0, memoryview(b"")
         if address not in self._known:
-            head = self._source.fields(address, 16, "global heap collection")
-            head.take(8)
-            data = self._source.read(address, head.number(8), "global heap collection")
-            what = self._source.as_fields(b"", f"the global heap at byte {address}")
-            self._known[address] = decode_collection(memoryview(data), what)
+            self._known[address] = self._read_collection(address)
         stored = self._known[address].get(index)
-        if stored is None or len(stored) < count * item_size:
-            what = self._source.as_fields(b"", f"global heap collection at byte {address}")
-            raise what.wrong(f"has no object {index} of {count * item_size} bytes")
+        self._claimed -= count * item_size
+        if stored is None or len(stored) < count * item_size or self._claimed < 0:
+            text = f"has no object {index} of {count * item_size} bytes, or one that is used many times"
+            raise self._source.wrong("global heap collection", address, text)
         return count, stored[: count * item_size]
+
+    def _read_collection(self, address: int) -> dict[int, memoryview]:
+        what, length_size = "global heap collection", self._source.length_size
+        head = self._source.read_up_to(address, _USUAL_COLLECTION, what)
+        size = int.from_bytes(head[8 : 8 + length_size], "little")
+        self._reading -= size
+        if self._reading < 0:
+            raise self._source.wrong(what, address, f"has {size} bytes, or overlaps others")
+        data = head[:size] if size <= len(head) else self._source.read(address, size, what)
+        return decode_collection(memoryview(data), self._source.as_fields(b"", f"byte {address}"), length_size)
 
 
 class HeapSet:

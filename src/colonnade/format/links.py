@@ -21,7 +21,7 @@ Old groups have a symbol table (message 0x11: address of a version 1 B-tree, add
 | `SNOD` | 4 | | `HEAP` | 4 |
 | version 1, 0 | 1 + 1 | | version 0, 0 | 1 + 3 |
 | entries | 2 | | bytes of data | L |
-| each: name's place in the heap | O | | free list | L |
+| each: name's place in the heap (the specification says O) | L | | free list | L |
 | address of the header | O | | address of data | O |
 | kind (2: soft link), 0 | 4 + 4 | | | |
 | scratch (soft: value's place 4) | 16 | | | |
@@ -176,7 +176,7 @@ class SymbolTables:
         return self._name_at(int.from_bytes(key, "little"), self._tree)
 
     def _read_table(self, address: int) -> list[Link]:
-        size = 2 * self._source.offset_size + 24
+        size = self._source.length_size + self._source.offset_size + 24
         data = self._source.read_up_to(address, 8 + _USUAL_SYMBOLS * size, "symbol table")
         head = self._source.as_fields(data, "symbol table", address)
         head.expect(b"SNOD\1", "the signature")
@@ -188,7 +188,7 @@ class SymbolTables:
         return [self._read_symbol(fields, address) for _ in range(count)]
 
     def _read_symbol(self, fields: Fields, address: int) -> Link:
-        place, target, kind = fields.number(self._source.offset_size), fields.address(), fields.number(4)
+        place, target, kind = fields.length(), fields.address(), fields.number(4)
         fields.take(4)
         value = int.from_bytes(fields.take(16)[:4], "little")
         name = _text(self._name_at(place, address))

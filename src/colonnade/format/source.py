@@ -68,7 +68,7 @@ class Fields:
         self.what = what
         self.name = name
         self.at = 0
-        self._offset_size = offset_size
+        self.offset_size = offset_size
         self._length_size = length_size
         self._offset = offset
 
@@ -89,12 +89,22 @@ class Fields:
         data = self.take(count * n_bytes)
         return tuple(int.from_bytes(data[at : at + n_bytes], "little") for at in range(0, len(data), n_bytes))
 
+    def take_text(self) -> bytes:
+        """The bytes up to the next NUL, which is passed over."""
+        step = 64
+        while True:
+            text, end, _ = bytes(self._data[self.at : self.at + step]).partition(b"\0")
+            if end or len(text) < step:
+                self.take(len(text) + 1)
+                return text
+            step *= 4
+
     def length(self) -> int:
         return self.number(self._length_size)
 
     def address(self) -> int | None:
         """An address; None for the undefined address, which has all bits set."""
-        data = self.take(self._offset_size)
+        data = self.take(self.offset_size)
         return None if data == b"\xff" * len(data) else int.from_bytes(data, "little")
 
     def expect(self, value: bytes, what: str) -> None:

@@ -12,7 +12,7 @@
 | consistency flags | 4 | | end of file | O |
 | version 1 only: k of chunk trees, 0 | 2 + 2 | | header of the root group | O |
 | base, free space, end of file, driver block | 4 O | | checksum | 4 |
-| entry of the root group: name offset, header | 2 O | | | |
+| entry of the root group: name offset (L), header (O) | L + O | | | |
 | kind (1: what follows is known), 0 | 4 + 4 | | | |
 | its B-tree, its local heap (see `links`) | 2 O | | | |
 
@@ -39,6 +39,7 @@ class Superblock:
     """The parameters needed to read anything else.
 
     root: address of the root group's object header. root_heap: of its local heap, if the superblock names it.
+    has_driver: whether the file is one of several, which a driver of libhdf5 puts together.
     """
 
     version: int
@@ -48,14 +49,15 @@ class Superblock:
     end: int
     root: int
     root_heap: int | None = None
+    has_driver: bool = False
 
 
 def read_superblock(file: ByteSource) -> tuple[Superblock, HDF5Source]:
     """The superblock of a file, and its bytes by address, with the base address and sizes that the superblock gives."""
     at, source = _find_signature(file), HDF5Source(file)
-    head = file.read(at, min(12, file.size - at), "the superblock")
-    fields = source.as_fields(file.read(at, min(128, file.size - at), "the superblock"), "the superblock")
-    if len(head) == 12 and head[8] in (2, 3):
+    head = source.read_up_to(at, 128, "the superblock")
+    fields = source.as_fields(head, "the superblock", at)
+    if len(head) >= 12 and head[8] in (2, 3):
         offset_size = head[9]
         if offset_size in _SIZES:  # otherwise decode_superblock raises
             fields = source.summed(at, 12 + 4 * offset_size + 4, "the superblock")
@@ -87,11 +89,13 @@ def decode_superblock(fields: Fields) -> Superblock:
     else:
         fields.take(1)
     base, _, end = (fields.number(offset_size) for _ in range(3))
+    has_driver = False
     if version < 2:
-        fields.take(2 * offset_size)
+        has_driver = fields.take(offset_size) != b"\xff" * offset_size
+        fields.take(length_size)
     root = fields.number(offset_size)
     heap = _decode_root_heap(fields, offset_size) if version < 2 else None
-    return Superblock(version, offset_size, length_size, base, end, root, heap)
+    return Superblock(version, offset_size, length_size, base, end, root, heap, has_driver)
 
 
 def _decode_root_heap(fields: Fields, offset_size: int) -> int | None:

@@ -16,8 +16,8 @@ Fill value messages have the value of elements that were never written (format s
 | message 0x05, version 1 and 2 | bytes | | version 3 | bytes | | message 0x04 | bytes |
 | --- | --- | --- | --- | --- | --- | --- | --- |
 | version | 1 | | version 3 | 1 | | size | 4 |
-| when space is allocated | 1 | | flags: bit 4 undefined, bit 5 has a value | 1 | | value | |
-| when fill is written | 1 | | size, if bit 5 | 4 | | | |
+| when space is allocated | 1 | | flags: bits 2-3 when written, bit 4 undefined, bit 5 has a value | 1 | | value | |
+| when the fill is written (0 with space, 1 never, 2 if it was set) | 1 | | size, if bit 5 | 4 | | | |
 | whether it is defined | 1 | | value, if bit 5 | | | | |
 | size (version 2: if defined) | 4 | | | | | | |
 | value | | | | | | | |
@@ -26,6 +26,7 @@ Fill value messages have the value of elements that were never written (format s
 from __future__ import annotations
 
 import struct
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,14 +35,18 @@ from colonnade.format.source import Fields
 from colonnade.model import StoredType
 
 DecodedValues = np.ndarray
-_HAS_VALUE = 0x20
+ElementDType = np.dtype
+_UNDEFINED, _HAS_VALUE = 0x10, 0x20
+_NEVER = 1  # when the fill is written
 _WHEN_USUAL = 0x0B  # allocate incrementally, write the fill if it was set: what libhdf5 writes for chunked data
 _NUMBERS = ("integer", "bitfield", "enum", "boolean")
 
 
-def stored_dtype(stored: StoredType) -> np.dtype:
+def stored_dtype(stored: StoredType) -> ElementDType:
     """The NumPy dtype of elements as stored in the file; raw bytes for elements that refer to a heap."""
     order = ">" if stored.order == "big" else "<"
+    if is_unusual(stored):
+        return np.dtype((np.void, stored.size))
     if stored.kind in _NUMBERS:
         number = stored.item if stored.base is not None else stored
         return np.dtype(f"{order}{'i' if number.signed else 'u'}{number.size}")
@@ -58,9 +63,19 @@ def stored_dtype(stored: StoredType) -> np.dtype:
     return np.dtype((np.void, stored.size))
 
 
-def value_dtype(stored: StoredType) -> np.dtype:
+def is_unusual(stored: StoredType) -> bool:
+    """Whether elements are numbers of a form that NumPy does not have; they are shown as raw bytes."""
+    number = stored.item if stored.base is not None and stored.kind in ("enum", "boolean", "complex") else stored
+    if stored.kind == "complex":
+        offsets = tuple(field.offset for field in stored.fields) or (0, number.size)
+        return bool(number.bits) or offsets != (0, number.size) or stored.size != 2 * number.size
+    sizes = (2, 4, 8) if number.kind == "float" else (1, 2, 4, 8)
+    return number.kind in ("integer", "bitfield", "float") and (bool(number.bits) or number.size not in sizes)
+
+
+def value_dtype(stored: StoredType) -> ElementDType:
     """The NumPy dtype of decoded values."""
-    if stored.kind == "boolean":
+    if _is_two_valued(stored):
         return np.dtype(bool)
     if stored.kind in ("text", "binary", "sequence"):
         return np.dtype(object)
@@ -72,7 +87,7 @@ def value_dtype(stored: StoredType) -> np.dtype:
     return np.dtype([(name, value_dtype(field.type)) for name, field in zip(names, stored.fields, strict=True)])
 
 
-def _compound(stored: StoredType, formats: list[np.dtype]) -> np.dtype:
+def _compound(stored: StoredType, formats: list[ElementDType]) -> ElementDType:
     names, offsets = [field.name for field in stored.fields], [field.offset for field in stored.fields]
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": stored.size})
 
@@ -83,7 +98,12 @@ def decode_values(data: bytes | memoryview, stored: StoredType, heap: Heap | Non
         rows = np.frombuffer(data, dtype=np.uint8).reshape(-1, stored.size)
         return _follow(rows, stored, heap if heap is not None else HeapSet({}, Fields(b"", "a chunk without a heap")))
     values: DecodedValues = np.frombuffer(data, dtype=stored_dtype(stored))
-    return values != 0 if stored.kind == "boolean" else values
+    return values != 0 if _is_two_valued(stored) else values
+
+
+def _is_two_valued(stored: StoredType) -> bool:
+    """Whether elements are booleans; those with a member MISSING stay numbers."""
+    return stored.kind == "boolean" and len(stored.members) == 2 and not is_unusual(stored)
 
 
 def _follow(rows: DecodedValues, stored: StoredType, heap: Heap) -> DecodedValues:
@@ -126,15 +146,30 @@ def decode_fill_value(fill: bytes | None, stored: StoredType) -> object:
 # -- fill values --
 
 
-def decode_fill(fields: Fields) -> bytes | None:
-    """The bytes of the fill value in message 0x05; None for the default, which is zeros."""
+class FillMessage(NamedTuple):
+    """The bytes of a fill value as stored; None for the default, which is zeros. is_written: where nothing else is."""
+
+    value: bytes | None
+    is_written: bool = True
+
+
+def decode_fill_message(fields: Fields) -> FillMessage:
+    """Message 0x05."""
     version = fields.version(1, 2, 3)
     if version == 3:
-        has_value = bool(fields.number(1) & _HAS_VALUE)
+        flags = fields.number(1)
+        time, has_value, is_defined = flags >> 2 & 3, bool(flags & _HAS_VALUE), not flags & _UNDEFINED
     else:
-        fields.take(2)
-        has_value = bool(fields.number(1)) or version == 1
-    return _decode_value(fields) if has_value else None
+        _, time, defined = fields.numbers(3, 1)
+        is_defined = bool(defined)
+        has_value = is_defined or version == 1
+    value = _decode_value(fields) if has_value else None
+    return FillMessage(value, time != _NEVER and is_defined)
+
+
+def decode_fill(fields: Fields) -> bytes | None:
+    """The bytes of the fill value in message 0x05; None for the default, which is zeros."""
+    return decode_fill_message(fields).value
 
 
 def decode_old_fill(fields: Fields) -> bytes | None:

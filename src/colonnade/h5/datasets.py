@@ -27,16 +27,26 @@ from colonnade.filters.read_plan import MOST_AT_ONCE
 from colonnade.h5 import capi
 from colonnade.h5.chunks import by_chunk
 from colonnade.h5.damage import hdf5_errors, raise_lack
-from colonnade.h5.datatypes import NEW_REFERENCE, describe_type, make_type, memory_type
+from colonnade.h5.datatypes import describe_type, make_type, memory_type
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, may_skip, require_filters, set_filters
 from colonnade.h5.heap import FLETCHER32, SHORTEST_CHECKED, vet_chunk_sizes, vet_rows
 from colonnade.h5.links import encode_name, link_list
 from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
 from colonnade.h5.references import read_as_stored, size_as_stored
 from colonnade.h5.vetting import creation_of, guarded, has_lost_fill, vet_fill
-from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, FilterInfo, Form, Plain, Sectioned, Storage, StoredType
+from colonnade.model import (
+    DEFAULT_CHUNK_ROWS,
+    ColumnInfo,
+    DatasetInfo,
+    FilterInfo,
+    Form,
+    Plain,
+    Sectioned,
+    Storage,
+    StoredType,
+)
 from colonnade.nodes import Dataset, Group, Node
-from colonnade.stored_dtypes import LARGEST_ELEMENT, memory_dtype
+from colonnade.stored_dtypes import LARGEST_ELEMENT, NEW_REFERENCE, memory_dtype
 
 Image = np.ndarray
 
@@ -54,19 +64,6 @@ _STORAGES: dict[int, Storage] = {
     h5d.CHUNKED: "chunked",
     h5d.VIRTUAL: "virtual",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class DatasetInfo:
-    """The header of a dataset, whatever its rank."""
-
-    type: StoredType
-    shape: tuple[int, ...] | None
-    storage: Storage
-    chunk_rows: int | None
-    filters: tuple[FilterInfo, ...]
-    fill: bytes | None
-    has_lost_fill: bool = False  # one was set, and a copy of the file has lost it
 
 
 def describe_dataset(dataset: Dataset) -> DatasetInfo:

@@ -28,13 +28,17 @@ from h5py import h5t
 
 from colonnade.errors import UnsupportedError
 from colonnade.model import Charset, Order, Padding, StoredField, StoredType, TypeKind
-from colonnade.stored_dtypes import LARGEST_ELEMENT, float_bytes, memory_dtype
+from colonnade.stored_dtypes import (
+    ELEMENT_TAG,
+    LARGEST_ELEMENT,
+    MAX_DEPTH,
+    NEW_REFERENCE,
+    TOO_MANY_BITS,
+    float_bytes,
+    is_complex_pair,
+    memory_dtype,
+)
 
-MAX_DEPTH = 32
-# A sequence of one-byte opaque elements is a string of bytes, unless the elements are tagged so.
-ELEMENT_TAG = "list element"
-TOO_MANY_BITS = "number of more bits than its bytes have"
-NEW_REFERENCE = "reference (HDF5 1.12 form)"
 _NATIVE_BIG = sys.byteorder == "big"
 _CHARSETS: dict[int, Charset] = {h5t.CSET_ASCII: "ascii", h5t.CSET_UTF8: "utf-8"}
 _PADDINGS: dict[int, Padding] = {
@@ -164,14 +168,6 @@ def _describe_compound(type_id: h5t.TypeID, depth: int) -> StoredType:
     if is_complex_pair(fields):
         return StoredType("complex", type_id.get_size(), fields[0].type.order, base=fields[0].type, fields=fields)
     return StoredType("compound", type_id.get_size(), "none", fields=fields)
-
-
-def is_complex_pair(fields: tuple[StoredField, ...]) -> bool:
-    """h5py's and NumPy's form of a complex number: equal floats named r and i."""
-    if tuple(field.name for field in fields) != ("r", "i"):
-        return False
-    real, imaginary = (field.type for field in fields)
-    return real == imaginary and real.kind == "float" and real.size in (4, 8) and float_bytes(real) == real.size
 
 
 def _describe_complex(type_id: h5t.TypeID, depth: int) -> StoredType:

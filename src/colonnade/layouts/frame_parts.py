@@ -9,10 +9,10 @@ from typing import Any
 
 from colonnade.errors import CorruptError
 from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.datasets import DatasetInfo, describe_dataset
+from colonnade.h5.datasets import describe_dataset
 from colonnade.h5.links import NodeKind, hard_kind, link_names, open_dataset
 from colonnade.layouts.wide import is_wide, problems_of
-from colonnade.model import UNREADABLE, ColumnInfo, Finding, Severity, TableInfo
+from colonnade.model import UNREADABLE, ColumnInfo, DatasetInfo, Finding, Severity, TableInfo
 from colonnade.nodes import Dataset, Group
 
 

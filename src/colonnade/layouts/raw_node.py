@@ -14,8 +14,9 @@ from colonnade.errors import ColonnadeError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import Attribute
 from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.datasets import DatasetInfo, describe_dataset
+from colonnade.h5.datasets import describe_dataset
 from colonnade.h5.links import Child, children, hard_kind, join_path, open_dataset, open_group
+from colonnade.model import DatasetInfo
 from colonnade.nodes import Group
 
 ObjectKind = Literal["group", "dataset"]

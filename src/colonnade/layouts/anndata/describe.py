@@ -12,7 +12,7 @@ from typing import Any
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError
 from colonnade.h5 import attributes
-from colonnade.h5.datasets import DatasetInfo, dataset_column
+from colonnade.h5.datasets import dataset_column
 from colonnade.h5.links import dereference, hard_kind, is_dataset, open_chunked, open_dataset, open_group
 from colonnade.layouts.anndata import names
 from colonnade.layouts.frame_parts import (
@@ -25,7 +25,16 @@ from colonnade.layouts.frame_parts import (
     not_a_column,
 )
 from colonnade.layouts.wide import sample
-from colonnade.model import CategoriesInfo, Coded, ColumnInfo, LazyColumns, Masked, TableInfo, unreadable_column
+from colonnade.model import (
+    CategoriesInfo,
+    Coded,
+    ColumnInfo,
+    DatasetInfo,
+    LazyColumns,
+    Masked,
+    TableInfo,
+    unreadable_column,
+)
 from colonnade.nodes import Group, Node
 
 

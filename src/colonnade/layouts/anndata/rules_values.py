@@ -14,11 +14,11 @@ from colonnade import limits
 from colonnade.columns.raw import cut
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError
-from colonnade.h5.datasets import DatasetInfo, claims_too_much, dataset_column, stored_bytes
+from colonnade.h5.datasets import claims_too_much, dataset_column, stored_bytes
 from colonnade.h5.links import join_path
 from colonnade.h5.nodes import Array, boxes, object_at, read_array
 from colonnade.layouts.anndata.raw import RawElement, RawFrame
-from colonnade.model import Breach, ColumnInfo
+from colonnade.model import Breach, ColumnInfo, DatasetInfo
 
 MOST_CHECKED_CATEGORIES = 1 << 22  # that are compared with each other: more than a reasonable file has
 

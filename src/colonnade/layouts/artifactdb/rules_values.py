@@ -17,9 +17,9 @@ from colonnade.columns.plain import date_problems, date_time_problems
 from colonnade.columns.raw import cut
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError
-from colonnade.h5.datasets import DatasetInfo, Image, claims_too_much, reading, stored_bytes
+from colonnade.h5.datasets import Image, claims_too_much, reading, stored_bytes
 from colonnade.layouts.raw_node import RawNode
-from colonnade.model import DEFAULT_CHUNK_ROWS
+from colonnade.model import DEFAULT_CHUNK_ROWS, DatasetInfo
 
 RowString = tuple[int, bytes]  # a row, and its string
 LONGEST_STRETCH = 64 << 20  # bytes of a heap in memory at once

@@ -16,7 +16,7 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError
 from colonnade.h5 import attributes
 from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.datasets import DatasetInfo, describe_dataset
+from colonnade.h5.datasets import describe_dataset
 from colonnade.h5.links import (
     Child,
     address,
@@ -37,6 +37,7 @@ from colonnade.model import (
     CategoriesInfo,
     Coded,
     ColumnInfo,
+    DatasetInfo,
     Finding,
     LazyColumns,
     Plain,

@@ -15,22 +15,13 @@ from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import Attribute
 from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.datasets import DatasetInfo, describe_dataset
-from colonnade.h5.links import (
-    Child,
-    address,
-    children,
-    dereference,
-    hard_address,
-    join_path,
-    open_dataset,
-    open_group,
-)
+from colonnade.h5.datasets import describe_dataset
+from colonnade.h5.links import Child, address, children, dereference, hard_address, join_path, open_dataset, open_group
 from colonnade.indexes import KINDS
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.describe import describe
 from colonnade.layouts.index_home import KIND
-from colonnade.model import ColumnInfo, TableInfo
+from colonnade.model import ColumnInfo, DatasetInfo, TableInfo
 from colonnade.nodes import Group
 from colonnade.sparse.rows import open_rows
 

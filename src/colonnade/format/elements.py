@@ -1,0 +1,197 @@
+"""Stored elements to elements in memory form: native byte order, as `stored_dtypes.memory_dtype` describes them.
+
+| stored | in memory |
+| --- | --- |
+| integer, bitfield, boolean, enum | the native integer that holds it |
+| float | the native float that holds it; raw bytes if none does |
+| string | bytes of that length, padded with NUL |
+| complex, compound, array | the same of its parts |
+| text, binary, sequence | objects: bytes, bytes, arrays of items |
+| opaque, references, unknown | raw bytes (`V`); zeros after references of a file with short addresses |
+
+In: rows of bytes, and a datatype with the sizes and offsets of the file.  Out: one element per row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from colonnade.format.datatype import in_memory
+from colonnade.format.global_heap import Heap
+from colonnade.format.source import UnknownToReader
+from colonnade.format.values import DecodedValues, ElementDType
+from colonnade.model import StoredType
+from colonnade.stored_dtypes import memory_dtype
+
+StoredRows = npt.NDArray[np.uint8]
+"""One row of bytes per element."""
+_NUMBERS = ("integer", "bitfield", "enum", "boolean")
+_VARIABLE = ("text", "binary", "sequence")
+_IMPLIED = 2
+
+
+def element_dtype(stored: StoredType) -> ElementDType:
+    """The NumPy dtype of one element in memory; objects for what is of variable length."""
+    try:
+        return _dtype(in_memory(stored))
+    except (ValueError, TypeError, OverflowError) as error:  # too many dimensions, or too large
+        raise UnknownToReader(f"NumPy has no dtype for {stored}: {error}", feature=str(stored)) from error
+
+
+def _dtype(stored: StoredType) -> ElementDType:
+    if stored.kind in _VARIABLE:
+        return np.dtype(object)
+    if stored.kind == "array":
+        return np.dtype((_dtype(stored.item), stored.dims))
+    if stored.kind == "compound":
+        names = [field.name for field in stored.fields]
+        return np.dtype({"names": names, "formats": [_dtype(field.type) for field in stored.fields]})
+    return memory_dtype(stored)
+
+
+def decode_elements(data: bytes | memoryview | StoredRows, stored: StoredType, heap: Heap) -> DecodedValues:
+    """Elements that follow each other; `heap` holds what is of variable length."""
+    element_dtype(stored)  # that there is one
+    rows = np.frombuffer(data, dtype=np.uint8)
+    return _decode(rows.reshape(-1, stored.size), stored, heap)
+
+
+def _decode(rows: StoredRows, stored: StoredType, heap: Heap) -> DecodedValues:
+    kind = stored.kind
+    if kind in _NUMBERS:
+        return _decode_integers(rows, stored)
+    if kind == "float":
+        return _decode_floats(rows, stored)
+    if kind == "string":
+        return _raw(_padded(rows, stored), np.dtype((np.bytes_, stored.size)))
+    if kind == "complex":
+        return _decode_complex(rows, stored, heap)
+    if kind == "array":
+        parts = np.ascontiguousarray(rows).reshape(-1, stored.item.size)
+        items = _decode(parts, stored.item, heap)
+        return items.reshape(len(rows), *stored.dims, *items.shape[1:])
+    if kind == "compound":
+        values: DecodedValues = np.empty(len(rows), dtype=element_dtype(stored))
+        for field in stored.fields:
+            values[field.name] = _decode(rows[:, field.offset : field.offset + field.type.size], field.type, heap)
+        return values
+    if kind in _VARIABLE:
+        return _follow(rows, stored, heap)
+    size = in_memory(stored).size
+    return _raw(_widened(rows, size) if size > stored.size else rows, memory_dtype(in_memory(stored)))
+
+
+def _raw(rows: StoredRows, dtype: ElementDType) -> DecodedValues:
+    """Bytes as elements of a dtype of that many bytes."""
+    if not rows.size:
+        return np.empty(len(rows), dtype=dtype)
+    return np.ascontiguousarray(rows).view(dtype).reshape(len(rows))
+
+
+def _widened(rows: StoredRows, size: int) -> StoredRows:
+    """References of a file with short addresses, with zeros after them."""
+    wide = np.zeros((len(rows), size), dtype=np.uint8)
+    wide[:, : rows.shape[1]] = rows
+    return wide
+
+
+def _decode_integers(rows: StoredRows, stored: StoredType) -> DecodedValues:
+    number, dtype = stored.item if stored.base is not None else stored, memory_dtype(stored)
+    if dtype.kind == "V":
+        return _raw(rows, dtype)
+    if dtype.itemsize == number.size and not number.bits:
+        return _raw(rows, dtype.newbyteorder(">" if number.order == "big" else "<")).astype(dtype)
+    first, precision = number.bits[0] if number.bits else 0, number.precision
+    if number.kind == "bitfield" and number.bits:
+        precision = number.bits[1]
+    if not 0 < precision <= 64 or first >= 64:
+        return np.zeros(len(rows), dtype=dtype)
+    found = _words(rows, number) >> np.uint64(first)
+    found <<= np.uint64(64 - precision)
+    shift = 64 - precision
+    return (found.view(np.int64) >> np.int64(shift) if number.signed else found >> np.uint64(shift)).astype(dtype)
+
+
+def _words(rows: StoredRows, number: StoredType) -> npt.NDArray[np.uint64]:
+    """The bits of each number of up to 8 bytes."""
+    wide = np.zeros((len(rows), 8), dtype=np.uint8)
+    wide[:, : number.size] = rows[:, ::-1] if number.order == "big" else rows
+    return wide.view("<u8").reshape(len(rows)).astype(np.uint64)
+
+
+def _decode_floats(rows: StoredRows, stored: StoredType) -> DecodedValues:
+    dtype = memory_dtype(stored)
+    if dtype.kind == "V":
+        return _raw(rows, dtype)
+    if not stored.bits:
+        return _raw(rows, dtype.newbyteorder(">" if stored.order == "big" else "<")).astype(dtype)
+    _, sign, exponent_at, exponent, mantissa_at, mantissa, bias, normalized = stored.bits
+    if normalized != _IMPLIED or stored.size > 8 or max(sign, exponent_at + exponent, mantissa_at + mantissa) > 64:
+        raise UnknownToReader(f"colonnade's own reader does not know {stored}", feature=str(stored))
+    words = _words(rows, stored)
+
+    def part(at: int, count: int) -> npt.NDArray[np.int64]:
+        return (words >> np.uint64(at) & np.uint64((1 << count) - 1)).astype(np.int64)
+
+    power, digits = part(exponent_at, exponent), part(mantissa_at, mantissa)
+    is_small, is_special = power == 0, power == (1 << exponent) - 1
+    with np.errstate(all="ignore"):
+        whole = np.where(is_small, digits, digits + (1 << mantissa)).astype(np.float64)
+        scale = np.clip(np.where(is_small, 1, power) - bias - mantissa, -5000, 5000)
+        values = np.where(is_special, np.where(digits == 0, np.inf, np.nan), np.ldexp(whole, scale))
+        return np.where(part(sign, 1) == 1, -values, values).astype(dtype)
+
+
+def _padded(rows: StoredRows, stored: StoredType) -> StoredRows:
+    """Strings padded with NUL: without what is after the first NUL of one that ends there, and without blanks."""
+    if stored.padding == "terminated":
+        return np.where(np.logical_or.accumulate(rows == 0, axis=1), np.uint8(0), rows)
+    if stored.padding == "space":
+        blank = np.logical_and.accumulate(rows[:, ::-1] == ord(" "), axis=1)[:, ::-1]
+        return np.where(blank, np.uint8(0), rows)
+    return rows
+
+
+def _decode_complex(rows: StoredRows, stored: StoredType, heap: Heap) -> DecodedValues:
+    size = stored.item.size
+    first, second = (field.offset for field in stored.fields) if stored.fields else (0, size)
+    values = np.empty(len(rows), dtype=memory_dtype(stored))
+    values.real = _decode(rows[:, first : first + size], stored.item, heap)
+    values.imag = _decode(rows[:, second : second + size], stored.item, heap)
+    return values
+
+
+def _follow(rows: StoredRows, stored: StoredType, heap: Heap) -> DecodedValues:
+    values: DecodedValues = np.empty(len(rows), dtype=object)
+    item_size = stored.item.size if stored.kind == "sequence" else 1
+    for row_number, row in enumerate(rows):
+        count, data = heap.read(row.tobytes(), item_size)
+        if stored.kind == "sequence":
+            items = np.frombuffer(data, dtype=np.uint8).reshape(count, item_size)
+            values[row_number] = _decode(items, stored.item, heap)
+        else:
+            found = bytes(data)
+            values[row_number] = found.partition(b"\0")[0] if stored.kind == "text" else found
+    return values
+
+
+def element_bytes(value: DecodedValues, stored: StoredType) -> bytes:
+    """One decoded element, with what it points to, as bytes that are equal for equal values.
+
+    A string is its bytes, a sequence the bytes of its items; inside another type, each is led by its length.
+    """
+    if stored.kind in ("text", "binary"):
+        return bytes(value)
+    if stored.kind == "sequence" and not stored.item.has_pointers:
+        return np.ascontiguousarray(value).tobytes()
+    if stored.kind == "compound":
+        parts = [element_bytes(value[field.name], field.type) for field in in_memory(stored).fields]
+    elif stored.kind == "sequence":
+        parts = [element_bytes(item, stored.item) for item in value]
+    elif stored.kind == "array":
+        items = value.reshape(-1, *value.shape[len(stored.dims) :])
+        parts = [element_bytes(item, stored.item) for item in items]
+    else:
+        return np.ascontiguousarray(value).tobytes()
+    return b"".join(len(part).to_bytes(8, "little") + part for part in parts)
