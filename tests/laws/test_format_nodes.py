@@ -98,7 +98,7 @@ def test_what_is_not_known_is_one_exception(tmp_path: Path, option: str, feature
     assert isinstance(node, ByteDataset)
     with pytest.raises(UnknownToReader) as caught:
         node.read()
-    assert caught.value.facts["feature"] == feature
+    assert caught.value.feature == feature
 
 
 def test_an_error_names_byte_structure_and_heading(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_an_error_names_byte_structure_and_heading(tmp_path: Path) -> None:
     opened = open_file(BufferBytes(bytes(data)))
     with pytest.raises(CorruptError, match=f"object header at byte {at} .*specification, IV.A.1") as caught:
         opened.find("/x")
-    assert caught.value.facts["offset"] == at
+    assert caught.value.offset == at
 
 
 # -- spoiled bytes --
