@@ -206,7 +206,7 @@ def _compound(chance: random.Random, depth: int) -> Any:
 def _give_attributes(node: Any, chance: random.Random) -> None:
     for number in range(chance.choice([0, 0, 1, 2, 4, 9, 15])):
         filler = _any_type(chance)
-        shape = chance.choice([(), (), (1,), (3,), (2, 2), (0,)])
+        shape: tuple[int, ...] = chance.choice([(), (), (1,), (3,), (2, 2), (0,)])
         if chance.random() < 0.05 and number > 8:
             shape = (2000,)  # a huge object, if attributes are in a heap
         null = chance.random() < 0.1
@@ -215,14 +215,14 @@ def _give_attributes(node: Any, chance: random.Random) -> None:
             made = h5a.create(node.id, f"attribute {chance.choice('abcé')}{number}".encode(), filler.type_id, space)
         except (RuntimeError, ValueError, OSError):
             continue  # too large for a header, in a file of old form
-        if not null and prod(shape):
+        if not null and prod(shape) > 0:
             filler.write(lambda value, kind, made=made: made.write(value, mtype=kind), space, shape, chance, node.file)
 
 
 def _make_dataset(group: Any, name: str, chance: random.Random) -> Any:
     filler, creation = _any_type(chance), h5p.create(h5p.DATASET_CREATE)
     rank = chance.choice([0, 1, 1, 1, 2, 3])
-    shape = tuple(chance.choice([0, 1, 3, 10]) for _ in range(rank))
+    shape: tuple[int, ...] = tuple(chance.choice([0, 1, 3, 10]) for _ in range(rank))
     if chance.random() < 0.3:
         creation.set_attr_creation_order(chance.choice([1, 3]))
     storage = chance.choice(["contiguous", "compact", "chunked", "chunked", "chunked"])
@@ -247,7 +247,7 @@ def _make_dataset(group: Any, name: str, chance: random.Random) -> Any:
         made = h5d.create(group.id, name.encode(), filler.type_id, space, dcpl=creation)
     except ValueError:
         return None  # a combination that libhdf5 refuses
-    if not null and prod(shape) and chance.random() < 0.85:
+    if not null and prod(shape) > 0 and chance.random() < 0.85:
         _write_part(made, filler, shape, chance, group.file)
     if storage == "chunked" and rank and not null and chance.random() < 0.3:
         made.set_extent(tuple(_resized(size, limit, chance) for size, limit in zip(shape, limits, strict=True)))
@@ -393,7 +393,7 @@ def compare_datasets(theirs: Any, ours: ByteDataset) -> None:
     if image.size:
         capi.read(theirs.id, in_memory_type, space, space, image.ctypes.data)
     _compare_values(image, found, stored)
-    if shape and prod(shape):
+    if shape and prod(shape) > 0:
         chance = random.Random(ours.address)
         box = [range(at, chance.randrange(at, size) + 1) for size in shape for at in [chance.randrange(size)]]
         part = ours.read(box)

@@ -21,7 +21,7 @@ Old groups have a symbol table (message 0x11: address of a version 1 B-tree, add
 | `SNOD` | 4 | | `HEAP` | 4 |
 | version 1, 0 | 1 + 1 | | version 0, 0 | 1 + 3 |
 | entries | 2 | | bytes of data | L |
-| each: name's place in the heap (the specification says O) | L | | free list | L |
+| each: name's place in the heap (O in the specification) | L | | free list | L |
 | address of the header | O | | address of data | O |
 | kind (2: soft link), 0 | 4 + 4 | | | |
 | scratch (soft: value's place 4) | 16 | | | |

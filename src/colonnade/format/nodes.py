@@ -131,7 +131,7 @@ class ByteGroup(ByteNode):
 
 
 class _Header(NamedTuple):
-    """What the header of a dataset says: its datatype as stored, shape, storage, filters and fill."""
+    """The contents of the header of a dataset: its datatype as stored, shape, storage, filters and fill."""
 
     type: StoredType
     space: Dataspace
@@ -145,7 +145,7 @@ class ByteDataset(ByteNode):
 
     @cached_property
     def header(self) -> _Header:
-        """What the header says."""
+        """The contents of the header."""
         kind, space = self._message(DATATYPE, "datatype"), self._message(DATASPACE, "dataspace")
         layout, pipeline = self._message(LAYOUT, "layout"), find(self.messages, PIPELINE)
         stored = decode_datatype(self.source.as_fields(kind.data, "datatype message", kind.at))

@@ -8,6 +8,9 @@ ACC_TRUNC: int
 CLOSE_STRONG: int
 LIBVER_EARLIEST: int
 LIBVER_LATEST: int
+LIBVER_V18: int
+LIBVER_V110: int
+LIBVER_V112: int
 SCOPE_LOCAL: int
 
 class FileID(GroupID):
