@@ -59,6 +59,14 @@ def read_messages(source: HDF5Source, address: int) -> list[Message]:
     return [_resolve(source, message, address) for message in iter_messages(source, address)]
 
 
+def fields_of(source: HDF5Source, message: Message, what: str) -> Fields:
+    """The fields of a message in its own place, and not in the file's table of shared messages."""
+    fields = source.as_fields(message.data, what, message.at)
+    if message.flags & SHARED:
+        raise fields.unknown("a table of shared messages")
+    return fields
+
+
 def find(messages: list[Message], kind: int) -> Message | None:
     """The first message of a type."""
     return next((message for message in messages if message.type == kind), None)
