@@ -25,7 +25,6 @@ from colonnade.errors import ColonnadeError
 from colonnade.h5 import attributes
 from colonnade.h5.chunks import open_source
 from colonnade.h5.datasets import (
-    DatasetInfo,
     Image,
     describe_dataset,
     follow_pointers,
@@ -35,7 +34,7 @@ from colonnade.h5.datasets import (
     with_length,
 )
 from colonnade.indexes.known import Known
-from colonnade.model import ChunkGrid, ColumnInfo
+from colonnade.model import ChunkGrid, ColumnInfo, DatasetInfo
 from colonnade.nodes import Dataset, Group
 from colonnade.predicate.bound import BoundLeaf, Key
 from colonnade.selection import Selection
