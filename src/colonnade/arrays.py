@@ -16,3 +16,5 @@ if TYPE_CHECKING:
     UInt64s = NDArray[np.uint64]
 else:  # numpy.typing is not imported at run time
     Booleans = Int32s = Int64s = Octets = UInt64s = np.ndarray
+
+Image = np.ndarray  # elements of a dataset as HDF5 puts them into memory (`stored_dtypes`)

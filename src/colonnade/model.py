@@ -744,7 +744,7 @@ class Auto:
 
 
 AUTO = Auto()
-Strings = Literal["auto", "fixed", "variable", "categories"]
+StringStorage = Literal["auto", "fixed", "variable", "categories"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -782,7 +782,7 @@ class ColumnOptions:
     fill: object = AUTO
     chunk_rows: int | None = None
     filters: str | None = None
-    strings: Strings = "auto"
+    strings: StringStorage = "auto"
     categories: bool | Sequence[object] | None = None
     ordered: bool | None = None
     enum: bool = False

@@ -15,12 +15,12 @@ from colonnade.exchange.pandas_arrays import make_frame
 from colonnade.h5.nodes import Array, dtype_of, find_member, kind_of, member, member_names, path_of, read_array
 from colonnade.layouts.foreign_tables import FRAMES, CodedField, frame_columns, read_frame
 
-Read = Callable[[Any], Any]
+ReadElement = Callable[[Any], Any]
 COMPOUNDS = ("obsm", "varm", "raw.varm")
 NEIGHBORS = ("connectivities", "distances")
 
 
-def old_members(group: Any, read: Read, pandas: bool) -> Members:
+def old_members(group: Any, read: ReadElement, pandas: bool) -> Members:
     """The members of an AnnData object written by 0.7 or earlier, under the names they have today."""
     stored = member_names(group)
     names = [name for name in stored if not name.startswith("raw.")]
@@ -42,7 +42,7 @@ def old_members(group: Any, read: Read, pandas: bool) -> Members:
     return Members("anndata", names, read_member)
 
 
-def _member(group: Any, name: str, read: Read, pandas: bool) -> Any:
+def _member(group: Any, name: str, read: ReadElement, pandas: bool) -> Any:
     node = member(group, name)
     is_compound = kind_of(node) == "dataset" and dtype_of(node).names is not None
     if name in FRAMES and is_compound:

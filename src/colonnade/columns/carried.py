@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from colonnade.arrays import Int64s
+from colonnade.arrays import Image, Int64s
 from colonnade.columns.encode import ElementForm
 from colonnade.columns.mapping import arrow_type
 from colonnade.columns.raw import cut
@@ -19,7 +19,6 @@ from colonnade.filters.names import known_filters
 from colonnade.h5.attributes import copy_attributes
 from colonnade.h5.datasets import (
     DatasetPlan,
-    Image,
     create_dataset,
     default_chunk_rows,
     is_shown_as_stored,

@@ -30,7 +30,7 @@ from colonnade.h5.datasets import describe_dataset, reading, written_rows
 from colonnade.h5.heap import Strings, open_heap
 from colonnade.model import CategoriesInfo, CodeCodec, ColumnInfo
 
-MOST_UNWRITTEN = 1 << 20  # bytes of categories that were never written
+MOST_UNWRITTEN_CATEGORIES = 1 << 20  # bytes of categories that were never written
 
 
 class Categories:
@@ -99,7 +99,7 @@ class Categories:
     def _check_written(self, n_categories: int, size: int) -> None:
         """Refuse to read many categories that were never written: a file may claim any number of them."""
         n_written = written_rows(self.stored)
-        if (n_categories - n_written) * max(size, 1) > MOST_UNWRITTEN:
+        if (n_categories - n_written) * max(size, 1) > MOST_UNWRITTEN_CATEGORIES:
             name = self._column.name
             raise UnsupportedError(
                 f"column {name!r} claims {n_categories:,} categories, of which {n_written:,} were written",

@@ -17,13 +17,14 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import kernels
+from colonnade.arrays import Image
 from colonnade.columns.arrow_types import ComplexType, complex_array
 from colonnade.columns.mapping import default_type
 from colonnade.columns.missing import Mask, find_missing, find_missing_strings, has_none_missing
 from colonnade.columns.strings import string_buffers
 from colonnade.errors import CorruptError, UnsupportedError, UsageError, rows_as
 from colonnade.filters.codecs import new_array
-from colonnade.h5.datasets import Image, with_length
+from colonnade.h5.datasets import with_length
 from colonnade.h5.heap import Strings
 from colonnade.model import ColumnInfo, Plain, Pointers, StoredType, shown_name
 from colonnade.stored_dtypes import memory_dtype

@@ -16,11 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import compute as pc
+from colonnade.arrays import Image
 from colonnade.columns.arrow_types import ComplexType, complex_values, python_values
 from colonnade.columns.strings import byte_lengths, holds_nul
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError, rows_as
-from colonnade.h5.datasets import Image, fill_element
+from colonnade.h5.datasets import fill_element
 from colonnade.model import StoredType, shown_name
 from colonnade.stored_dtypes import SEQUENCE_DTYPE, integer_bounds, memory_dtype
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from colonnade import compute as pc
 from colonnade import kernels
-from colonnade.arrays import Int32s, UInt64s
+from colonnade.arrays import Image, Int32s, UInt64s
 from colonnade.columns.arrow_types import plain_array, python_values
 from colonnade.columns.encode import ElementForm, encode, encode_one
 from colonnade.columns.mapping import (
@@ -34,7 +34,7 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
 from colonnade.filters.apply import trial_size
 from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.datasets import DatasetPlan, Image, create_dataset, default_chunk_rows, describe_dataset
+from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows, describe_dataset
 from colonnade.h5.row_sink import resize, write_rows
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, shown_name
 from colonnade.nodes import Dataset, Group

@@ -24,9 +24,9 @@ import pyarrow as pa
 
 from colonnade import compute as pc
 from colonnade import kernels
+from colonnade.arrays import Image
 from colonnade.columns.missing import Mask
 from colonnade.columns.strings import Places, equal_to
-from colonnade.h5.datasets import Image
 from colonnade.model import StoredType
 from colonnade.predicate.bound import Among, BoundLeaf, Domain, Interval, Key, Missing, NotANumber, Pattern, Test
 from colonnade.stored_dtypes import memory_dtype

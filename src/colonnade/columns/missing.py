@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from colonnade import compute as pc
 from colonnade import kernels
-from colonnade.arrays import Booleans
-from colonnade.h5.datasets import Image, follow_pointers, with_length
+from colonnade.arrays import Booleans, Image
+from colonnade.h5.datasets import follow_pointers, with_length
 from colonnade.h5.heap import Strings
 from colonnade.model import StoredType
 from colonnade.stored_dtypes import integer_bounds, memory_dtype

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from colonnade.arrays import Int64s
+from colonnade.arrays import Image, Int64s, Octets
 from colonnade.columns.decode import (
     boolean_array,
     corrupt_row,
@@ -23,9 +23,8 @@ from colonnade.columns.keys import Keys, NumberKeys, Numbers, decimal_keys, keys
 from colonnade.columns.mapping import key_type
 from colonnade.columns.missing import Mask
 from colonnade.columns.raw import Present, Raw, any_of, part_of
-from colonnade.columns.strings import Bytes, string_buffers
+from colonnade.columns.strings import string_buffers
 from colonnade.errors import DataError, FormatError
-from colonnade.h5.datasets import Image
 from colonnade.h5.heap import Strings
 from colonnade.model import Codec, ColumnInfo, StoredType
 from colonnade.stored_dtypes import memory_dtype
@@ -125,7 +124,7 @@ _FIRST, _LAST = -719_528, 2_932_896  # day numbers of 0000-01-01 and 9999-12-31
 class Texts(NamedTuple):
     """Many strings: their bytes, and the offset and length of each."""
 
-    data: Bytes
+    data: Octets
     starts: Integers
     lengths: Integers
 
@@ -227,7 +226,7 @@ def _spread(n: int, rows: Integers, numbers: Integers, good: Mask, exists: Mask,
     return Stamps(whole, malformed, no_such_day, too_far)
 
 
-def _days(data: Bytes, starts: Integers) -> tuple[Integers, Mask, Mask]:
+def _days(data: Octets, starts: Integers) -> tuple[Integers, Mask, Mask]:
     """The day numbers at the start of strings of at least 10 bytes, and masks of valid dates and of days that exist."""
     century, good = _pair(data, starts)
     rest, good_rest = _pair(data, starts + 2)
@@ -250,7 +249,7 @@ def days_since_1970(year: Integers, month: Integers, day: Integers) -> Integers:
     return before + within - 719_468
 
 
-def _time_of_day(data: Bytes, starts: Integers, is_whole: Mask) -> tuple[Integers, Mask]:
+def _time_of_day(data: Octets, starts: Integers, is_whole: Mask) -> tuple[Integers, Mask]:
     """The second of the day in strings of at least 19 bytes, and a mask of valid times."""
     hour, good = _pair(data, starts + 11)
     minute, good_minute = _pair(data, starts + 14)
@@ -262,7 +261,7 @@ def _time_of_day(data: Bytes, starts: Integers, is_whole: Mask) -> tuple[Integer
     return hour * 3600 + minute * 60 + second, good
 
 
-def _zones(data: Bytes, starts: Integers, lengths: Integers) -> tuple[Integers, Integers, Mask]:
+def _zones(data: Octets, starts: Integers, lengths: Integers) -> tuple[Integers, Integers, Mask]:
     """For strings of at least 20 bytes: the length of the zone, its offset in seconds, and a mask of valid zones."""
     ends = starts + lengths
     is_utc = data[ends - 1] == ord("Z")
@@ -275,7 +274,7 @@ def _zones(data: Bytes, starts: Integers, lengths: Integers) -> tuple[Integers, 
     return np.where(is_utc, 1, 6), np.where(is_utc, 0, offsets), good | is_utc
 
 
-def _fractions(data: Bytes, starts: Integers, ends: Integers, n_digits: int) -> tuple[Integers, Mask, Mask]:
+def _fractions(data: Octets, starts: Integers, ends: Integers, n_digits: int) -> tuple[Integers, Mask, Mask]:
     """The fraction of a second to `n_digits` digits, a mask of zero fractions, and a mask of valid fractions.
 
     The zone of each string begins at `ends`.
@@ -298,7 +297,7 @@ def _fractions(data: Bytes, starts: Integers, ends: Integers, n_digits: int) -> 
     return billionths // 10 ** (_MOST_DIGITS - n_digits), is_zero, good
 
 
-def _first_digits(data: Bytes, begins: Integers, stops: Integers) -> tuple[Integers, Mask]:
+def _first_digits(data: Octets, begins: Integers, stops: Integers) -> tuple[Integers, Mask]:
     """The first nine digits from each begin, padded with zeros at its stop, and a mask of rows with only digits."""
     found, good = np.zeros(len(begins), dtype=np.int64), np.ones(len(begins), dtype=bool)
     for place in range(_MOST_DIGITS):
@@ -315,7 +314,7 @@ def _holds(begins: Integers, stops: Integers, marked: Mask) -> Mask:
     return np.asarray(np.searchsorted(places, begins) != np.searchsorted(places, stops))
 
 
-def _pair(data: Bytes, places: Integers) -> tuple[Integers, Mask]:
+def _pair(data: Octets, places: Integers) -> tuple[Integers, Mask]:
     """Two digits as a number, and whether they are digits."""
     high, low = data[places] - np.uint8(ord("0")), data[places + 1] - np.uint8(ord("0"))
     return high.astype(np.int64) * 10 + low, (high <= 9) & (low <= 9)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import limits
-from colonnade.arrays import UInt64s
+from colonnade.arrays import Image, Octets, UInt64s
 from colonnade.columns.decode import corrupt_row, decode_numbers, strings_array
 from colonnade.columns.keys import ByteKeys, Keys, Numbers
 from colonnade.columns.missing import Mask
@@ -30,10 +30,10 @@ from colonnade.columns.raw import (
     runs,
     set_column,
 )
-from colonnade.columns.strings import Bytes, Places
+from colonnade.columns.strings import Places
 from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError
 from colonnade.filters.codecs import new_array
-from colonnade.h5.datasets import Image, claims_too_much, dataset_column, describe_dataset, stored_bytes
+from colonnade.h5.datasets import claims_too_much, dataset_column, describe_dataset, stored_bytes
 from colonnade.h5.heap import Strings
 from colonnade.model import ColumnInfo
 from colonnade.nodes import Dataset
@@ -60,7 +60,7 @@ class PointerHeap:
     def n_bytes(self) -> int:
         return self._open().column.n_rows
 
-    def load(self, start: int, count: int) -> Bytes:
+    def load(self, start: int, count: int) -> Octets:
         """`count` bytes from `start`."""
         try:
             with fetched(self._open(), start, count) as raw:
@@ -200,7 +200,7 @@ class PointerFetcher:
             return pointers
 
 
-def gather(pointers: HeapSpans, load: Callable[[int, int], Bytes], out: Bytes) -> None:
+def gather(pointers: HeapSpans, load: Callable[[int, int], Octets], out: Octets) -> None:
     """Concatenate the bytes that the pointers refer to. Sorted by offset, each byte of the heap is read about once."""
     places = np.concatenate(([0], np.cumsum(pointers.lengths)))[:-1]
     rows = np.flatnonzero(pointers.lengths)
@@ -228,7 +228,7 @@ def spans(starts: Places, lengths: Places) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _scatter(span: Bytes, starts: Places, lengths: Places, places: Places, out: Bytes) -> None:
+def _scatter(span: Octets, starts: Places, lengths: Places, places: Places, out: Octets) -> None:
     """Copy the strings of a span to their positions in `out`."""
     if (starts[1:] == starts[:-1] + lengths[:-1]).all() and (places[1:] == places[:-1] + lengths[:-1]).all():
         out[places[0] : places[0] + len(span)] = span

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import limits
+from colonnade.arrays import Image
 from colonnade.columns.keys import Keys, Numbers
 from colonnade.columns.missing import Mask, bits_of_fill
 from colonnade.errors import CorruptError, FormatError
 from colonnade.h5.chunks import ChunkSource, by_chunk, open_source
 from colonnade.h5.datasets import (
-    Image,
     describe_dataset,
     follow_pointers,
     reading,

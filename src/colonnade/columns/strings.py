@@ -13,10 +13,9 @@ from colonnade.filters.codecs import new_array
 from colonnade.threads import in_order
 
 Lengths = Int32s
-Bytes = Octets
 
 
-def string_buffers(values: pa.Array) -> tuple[Lengths, Bytes]:
+def string_buffers(values: pa.Array) -> tuple[Lengths, Octets]:
     """The n + 1 offsets of n strings, and the bytes that they refer to."""
     _, offsets, data = values.buffers()
     ends = np.zeros(1, dtype=np.int32) if offsets is None else np.frombuffer(offsets, dtype=np.int32)

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import compute as pc
-from colonnade.arrays import Int64s
+from colonnade.arrays import Image, Int64s
 from colonnade.columns.arrow_types import plain_array
 from colonnade.columns.decode import decode
 from colonnade.columns.encode import ElementForm, Encoded, FastEncode, encode, fast_encoder
@@ -49,7 +49,6 @@ from colonnade.filters.names import PORTABLE, check_filters, cuts_off_bits, know
 from colonnade.h5.attributes import copy_attributes
 from colonnade.h5.datasets import (
     DatasetPlan,
-    Image,
     create_dataset,
     default_chunk_rows,
     describe_dataset,
@@ -68,7 +67,7 @@ LARGEST_CHUNK_BYTES = 2**32
 ROOM_FOR_FILL = 16
 LONG_CHUNK = 8192  # rows: chunks this long are not made longer, because one chunk per append needs no journal
 
-MOST_UNWRITTEN = 1 << 28  # rows without storage (all of them the fill) that may still be copied into another form
+MOST_UNWRITTEN_COPIED = 1 << 28  # rows without storage (all fill) that may still be copied into another form
 
 
 @dataclass(frozen=True)
@@ -536,7 +535,7 @@ class ColumnWriter:
         if self._plan is None or is_only_marked:  # no row is missing yet, so no row changes
             self._form = form
             return
-        if self._dataset is not None and self._n_written - written_rows(self._dataset) > MOST_UNWRITTEN:
+        if self._dataset is not None and self._n_written - written_rows(self._dataset) > MOST_UNWRITTEN_COPIED:
             raise FormatError(
                 f"column {self.name!r} claims {self._n_written:,} rows, most of which were never written: it is not "
                 "copied into another form",

@@ -18,7 +18,7 @@ import numpy as np
 from h5py import h5d, h5f, h5i, h5p, h5r, h5s, h5t
 
 from colonnade import kernels
-from colonnade.arrays import Booleans, Octets
+from colonnade.arrays import Booleans, Image, Octets
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.filters.apply import DEFLATE
@@ -48,14 +48,12 @@ from colonnade.model import (
 from colonnade.nodes import Dataset, Group, Node
 from colonnade.stored_dtypes import LARGEST_ELEMENT, NEW_REFERENCE, memory_dtype
 
-Image = np.ndarray
-
 LARGEST_CHUNK = 4 << 20
 # Where elements claim so much more than is stored that no filter has done it: reading them would never end.
 MOST_UNSTORED = 64 << 20
 MOST_COMPACT = 1 << 16  # bytes that a header has room for, whatever it claims
 BEST_FILTER = 20_000
-MOST_UNWRITTEN = 100  # times what is stored without filters
+MOST_TIMES_STORED = 100  # times what is stored without filters
 MOST_CHUNKS = 4096  # that the library reads in one call
 _SCRATCH_NUMBERS = itertools.count()  # names of files in memory, which HDF5 shares in the process
 _STORAGES: dict[int, Storage] = {
@@ -125,7 +123,7 @@ def _most_bytes(dataset: Dataset, creation: h5p.PropDCID) -> int:
 
 def claims_too_much(claimed: int, stored: int, filtered: bool = True) -> bool:
     """Whether elements claim so many more bytes than are stored for them that they are not worth reading."""
-    return claimed > MOST_UNSTORED and claimed > (BEST_FILTER if filtered else MOST_UNWRITTEN) * stored
+    return claimed > MOST_UNSTORED and claimed > (BEST_FILTER if filtered else MOST_TIMES_STORED) * stored
 
 
 def is_shown_as_stored(stored: StoredType) -> bool:
@@ -471,7 +469,6 @@ def object_name(node: Node) -> str:
 
 # -- two-dimensional datasets of bytes, which can grow both ways --
 
-Bytes = Octets
 _BYTE = StoredType("integer", 1, precision=8)
 MOST_BLOCK_BYTES = 1 << 30
 
@@ -496,7 +493,7 @@ def matrix_shape(dataset: Dataset) -> tuple[int, int] | None:
     return int(shape[0]), int(shape[1])
 
 
-def read_matrix(dataset: Dataset, rows: tuple[int, int], columns: tuple[int, int]) -> Bytes:
+def read_matrix(dataset: Dataset, rows: tuple[int, int], columns: tuple[int, int]) -> Octets:
     """The block of these rows and columns, each from the first up to but without the second."""
     shape = (rows[1] - rows[0], columns[1] - columns[0])
     if shape[0] * shape[1] > MOST_BLOCK_BYTES:
@@ -504,7 +501,7 @@ def read_matrix(dataset: Dataset, rows: tuple[int, int], columns: tuple[int, int
             f"a block of {shape[0]} times {shape[1]} bytes is more than can be read at once",
             feature="blocks of an index that exceed what is read at once",
         )
-    block: Bytes = np.empty(shape, dtype=np.uint8)
+    block: Octets = np.empty(shape, dtype=np.uint8)
     if block.size:
         check_rows(dataset)
         load_filters(describe_filters(dataset.get_create_plist()))
@@ -518,7 +515,7 @@ def read_matrix(dataset: Dataset, rows: tuple[int, int], columns: tuple[int, int
     return block
 
 
-def write_matrix(dataset: Dataset, row: int, column: int, block: Bytes) -> None:
+def write_matrix(dataset: Dataset, row: int, column: int, block: Octets) -> None:
     """Put a block at a place; the dataset is large enough."""
     if block.size:
         check_rows(dataset)
@@ -528,7 +525,7 @@ def write_matrix(dataset: Dataset, row: int, column: int, block: Bytes) -> None:
         capi.write(dataset, h5t.NATIVE_UINT8, space, _selected(dataset, rows, columns), _at(block))
 
 
-def write_lines(dataset: Dataset, rows: Sequence[int], column: int, block: Bytes, new: bool = False) -> None:
+def write_lines(dataset: Dataset, rows: Sequence[int], column: int, block: Octets, new: bool = False) -> None:
     """Put the lines of a block into these rows; the dataset is large enough. `new`: nothing was written there before.
 
     Whole chunks that are not there yet are packed here, which takes less time than the library does. They never skip
@@ -562,7 +559,7 @@ def _stripe_to_pack(dataset: Dataset, column: int, width: int) -> int:
     return int(stripe) if height == 1 and is_whole and not capi.skips_partial_chunks(creation) else 0
 
 
-def _deflated(line: Bytes, packed: Bytes) -> Data:
+def _deflated(line: Octets, packed: Octets) -> Data:
     """The line deflated, in the memory of `packed` if it has room."""
     size = kernels.deflate_even(line, packed)
     return packed[:size] if size else zlib.compress(line.data, 0)
@@ -579,7 +576,7 @@ def resize_matrix(dataset: Dataset, shape: tuple[int, int]) -> bool:
     return True
 
 
-def _at(block: Bytes) -> int:
+def _at(block: Octets) -> int:
     return int(block.ctypes.data)
 
 

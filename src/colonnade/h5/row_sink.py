@@ -24,6 +24,7 @@ import numpy as np
 from h5py import h5d, h5s, h5t
 from h5py._objects import phil
 
+from colonnade.arrays import Image
 from colonnade.dataclass import dataclass
 from colonnade.filters.apply import Habit, Packer
 from colonnade.filters.codecs import Data
@@ -32,7 +33,7 @@ from colonnade.format.global_heap import REFERENCE_DTYPE
 from colonnade.h5 import capi
 from colonnade.h5.chunks import ChunkSource, by_chunk, open_source
 from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.datasets import Image, describe_dataset, read_fill, reading, unreadable_rows
+from colonnade.h5.datasets import describe_dataset, read_fill, reading, unreadable_rows
 from colonnade.h5.datatypes import describe_type, memory_type
 from colonnade.h5.filters import describe_filters, may_skip
 from colonnade.h5.outside import check_rows

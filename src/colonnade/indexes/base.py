@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from colonnade.arrays import Image
 from colonnade.columns.keys import Keys, Numbers
 from colonnade.columns.strings import Places
 from colonnade.dataclass import dataclass
@@ -25,7 +26,6 @@ from colonnade.errors import ColonnadeError
 from colonnade.h5 import attributes
 from colonnade.h5.chunks import open_source
 from colonnade.h5.datasets import (
-    Image,
     describe_dataset,
     follow_pointers,
     matrix_shape,

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from colonnade import kernels, limits
+from colonnade.arrays import Octets
 from colonnade.columns.keys import Keys, NumberKeys, Numbers, image_to_keys, join, keys_to_image
 from colonnade.columns.mapping import key_type
 from colonnade.columns.missing import Mask
@@ -22,7 +23,6 @@ from colonnade.columns.strings import Places
 from colonnade.errors import UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.datasets import (
-    Bytes,
     DatasetPlan,
     create_dataset,
     create_matrix,
@@ -95,7 +95,7 @@ class IndexedValues:
             self.keys = join([self.keys, found.take(new)])
         return numbers
 
-    def lines(self, keys: Keys, grow: bool = True) -> tuple[list[int], Bytes]:
+    def lines(self, keys: Keys, grow: bool = True) -> tuple[list[int], Octets]:
         """The bits of these rows, the first of which starts a byte: the numbers of the values, and a line for each."""
         near = _near_codes(keys)
         if near is None:
@@ -142,7 +142,7 @@ def _near_codes(keys: Keys) -> tuple[int, Numbers, np.dtype, int] | None:
     return least, codes, keys.values.dtype, greatest - least + 1
 
 
-def bits_of(codes: Numbers, n_values: int) -> Bytes:
+def bits_of(codes: Numbers, n_values: int) -> Octets:
     """The bits of some rows, the first of which starts a byte: one line per value."""
     bits = np.empty((n_values, -(-len(codes) // 8)), dtype=np.uint8)
     kernels.code_bits(np.ascontiguousarray(codes), n_values, bits)
@@ -182,7 +182,7 @@ class BitmapBuilder(Builder):
             self._first += self._n_waiting
             self._waiting, self._n_waiting = [], 0
 
-    def _hash(self, lines: dict[int, Bytes], empty: Bytes) -> None:
+    def _hash(self, lines: dict[int, Octets], empty: Octets) -> None:
         """Add the bits of these rows to the digest of each value. A new value has no bits set in earlier rows."""
         for number in range(len(self._values)):
             if number == len(self._hashers):
@@ -280,7 +280,7 @@ class BitmapIndex(Index):
             "values": [digest_pointing(self.values_dataset())],
         }
 
-    def _mask(self, chosen: Mask) -> Bytes:
+    def _mask(self, chosen: Mask) -> Octets:
         """The union of the bits of all chosen values. Bits after the last row are cleared."""
         whole = np.zeros(-(-self.column.n_rows // 8), dtype=np.uint8)
         for value in np.flatnonzero(chosen).tolist():
@@ -416,7 +416,7 @@ def _hull(rows: Selection, n_rows: int) -> tuple[int, int]:
     return int(rows.starts[0]) // 8 * 8, min(-(-int(rows.stops[-1]) // 8) * 8, n_rows)
 
 
-def _rows_of(bits: Bytes, n_rows: int) -> Selection:
+def _rows_of(bits: Octets, n_rows: int) -> Selection:
     """The rows whose bit is set."""
     n_ranges = kernels.bits_range_count(bits, n_rows)
     starts, stops = np.empty(n_ranges, dtype=np.int64), np.empty(n_ranges, dtype=np.int64)
@@ -424,7 +424,7 @@ def _rows_of(bits: Bytes, n_rows: int) -> Selection:
     return Selection(starts, stops)
 
 
-def _popcount(bits: Bytes) -> int:
+def _popcount(bits: Octets) -> int:
     return kernels.bits_count(bits, 8 * len(bits))
 
 

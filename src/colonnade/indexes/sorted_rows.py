@@ -19,6 +19,7 @@ from typing import overload
 import numpy as np
 
 from colonnade import kernels, limits
+from colonnade.arrays import Image
 from colonnade.columns.decode import fill_is_nan
 from colonnade.columns.keys import Keys, NumberKeys, Numbers, stored_keys
 from colonnade.columns.mapping import key_type
@@ -26,7 +27,7 @@ from colonnade.columns.strings import Places
 from colonnade.filters.codecs import new_array
 from colonnade.h5 import attributes
 from colonnade.h5.chunks import open_source
-from colonnade.h5.datasets import DatasetPlan, Image, create_dataset, describe_dataset
+from colonnade.h5.datasets import DatasetPlan, create_dataset, describe_dataset
 from colonnade.h5.row_sink import resize, write_rows
 from colonnade.indexes.base import (
     Asking,

@@ -22,7 +22,7 @@ from colonnade.threads import in_order
 
 Rows = range | RowNumbers
 MOST_SHARES = 8
-MOST_UNWRITTEN = 256 << 20  # bytes of rows that no chunk stores, all of them fill values, that are read at once
+MOST_UNWRITTEN_READ = 256 << 20  # bytes of rows that no chunk stores, all of them fill values, that are read at once
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ def _check_memory(readers: Sequence[ColumnReader], rows: Rows) -> None:
     for reader, n_bytes in zip(readers, needed, strict=True):
         if (
             len(rows) > 1
-            and n_bytes > MOST_UNWRITTEN
-            and (len(rows) - reader.written_rows()) * reader.column.type.size > MOST_UNWRITTEN
+            and n_bytes > MOST_UNWRITTEN_READ
+            and (len(rows) - reader.written_rows()) * reader.column.type.size > MOST_UNWRITTEN_READ
         ):
             raise UsageError(
                 f"column {reader.column.name!r} claims {reader.column.n_rows:,} rows, most of which were never "

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from colonnade.arrays import Image
 from colonnade.columns.missing import Mask
 from colonnade.columns.plain import date_problems, date_time_problems
 from colonnade.columns.raw import cut
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError
-from colonnade.h5.datasets import Image, claims_too_much, reading, stored_bytes
+from colonnade.h5.datasets import claims_too_much, reading, stored_bytes
 from colonnade.layouts.raw_node import RawNode
 from colonnade.model import DEFAULT_CHUNK_ROWS, DatasetInfo
 
