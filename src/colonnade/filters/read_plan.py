@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from colonnade.arrays import Booleans
 from colonnade.filters.undo import MOST_GROWN, SLACK, PackedForm, Pipeline, scale_offset_form
 from colonnade.selection import RowNumbers
 
@@ -211,35 +210,18 @@ def _span(form: ChunkForm, chunk: StoredChunk, start: int, stop: int) -> ChunkSp
     return ChunkSpan(low - start, chunk, low - first, high - low)
 
 
-class ScatteredRows:
-    """Rows, increasing and distinct, with the number of the chunk of each, and its place there."""
+def few_of_each_chunk(form: ChunkForm, rows: RowNumbers) -> tuple[RowNumbers, int] | None:
+    """The chunk of each of these rows, and the number of chunks, if they are best read one by one; None otherwise.
 
-    def __init__(self, form: ChunkForm, rows: RowNumbers) -> None:
-        self._form = form
-        self.chunk_numbers: RowNumbers = rows // form.chunk_rows
-        self.places: RowNumbers = rows - self.chunk_numbers * form.chunk_rows
-        self._is_last: Booleans = self.chunk_numbers[1:] != self.chunk_numbers[:-1]  # of the rows of its chunk
-        self.n_chunks = int(np.count_nonzero(self._is_last)) + (1 if len(rows) else 0)
-
-    def by_chunk(self) -> tuple[RowNumbers, RowNumbers]:
-        """The chunks that hold the rows: their numbers, and where among the rows those of each chunk end."""
-        if not self.n_chunks:
-            return self.chunk_numbers, self.chunk_numbers
-        ends = np.append(np.flatnonzero(self._is_last) + 1, len(self.places))
-        return self.chunk_numbers[ends - 1], ends
-
-    @property
-    def are_few(self) -> bool:
-        """Whether each chunk holds so few of the rows that they are best read one by one."""
-        return self._form.has_single_rows and 0 < len(self.places) <= _FEW_ROWS * self.n_chunks
-
-    @property
-    def can_be_picked(self) -> bool:
-        """Whether rows of several chunks can be read in one call, and that is faster than unpacking whole chunks."""
-        form = self._form
-        if not form.has_single_rows or form.chunk_bytes > _LONGEST_PICKED:  # a file may only claim such a length
-            return False
-        return form.packed is None or 4 * len(self.places) < form.chunk_rows * self.n_chunks
+    rows: increasing and distinct. Of many rows only the ends are looked at.
+    """
+    if not form.has_single_rows or not len(rows):
+        return None
+    if len(rows) > _FEW_ROWS * (int(rows[-1] - rows[0]) // form.chunk_rows + 2):
+        return None
+    numbers = rows // form.chunk_rows
+    n_chunks = 1 + int(np.count_nonzero(numbers[1:] != numbers[:-1]))
+    return (numbers, n_chunks) if len(rows) <= _FEW_ROWS * n_chunks else None
 
 
 def plan_singles(places: RowNumbers, chunks: Located) -> ReadPlan | None:
@@ -247,18 +229,27 @@ def plan_singles(places: RowNumbers, chunks: Located) -> ReadPlan | None:
     return None if chunks.masks is not None else ReadPlan(len(places), [SingleRows(chunks, places)])
 
 
-def plan_rows(rows: ScatteredRows, ends: RowNumbers, chunks: Located, picks: bool) -> ReadPlan:
-    """Read scattered rows: those of the chunk i end at `ends[i]`. picks: whether rows of several chunks can be picked
-    in one call."""
-    if picks and chunks.masks is None and rows.can_be_picked:
-        return ReadPlan(len(rows.places), [PickedRows(chunks, ends, rows.places)])
+def plan_rows(form: ChunkForm, rows: RowNumbers, ends: RowNumbers, chunks: Located, picks: bool) -> ReadPlan:
+    """Read scattered rows, increasing and distinct: those of the chunk i end at `ends[i]`.
+
+    picks: whether rows of several chunks can be picked in one call.
+    """
+    if picks and chunks.masks is None and _can_be_picked(form, len(rows), len(ends)):
+        return ReadPlan(len(rows), [PickedRows(chunks, ends, rows - rows // form.chunk_rows * form.chunk_rows)])
     pieces: list[Piece] = []
     begin = 0
     for place, end in enumerate(ends.tolist()):
-        places = rows.places[begin:end]
-        first, last = int(places[0]), int(places[-1])
         chunk = chunks.chunk(place)
+        places = rows[begin:end] - chunk.number * form.chunk_rows
+        first, last = int(places[0]), int(places[-1])
         adjacent = last - first + 1 == len(places)
         pieces.append(ChunkSpan(begin, chunk, first, len(places)) if adjacent else ChunkRows(begin, chunk, places))
         begin = end
-    return ReadPlan(len(rows.places), pieces)
+    return ReadPlan(len(rows), pieces)
+
+
+def _can_be_picked(form: ChunkForm, n_rows: int, n_chunks: int) -> bool:
+    """Whether rows of several chunks can be read in one call, and that is faster than unpacking whole chunks."""
+    if not form.has_single_rows or form.chunk_bytes > _LONGEST_PICKED:  # a file may only claim such a length
+        return False
+    return form.packed is None or 4 * n_rows < form.chunk_rows * n_chunks

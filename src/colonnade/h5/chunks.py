@@ -27,7 +27,7 @@ from colonnade.filters.read_plan import (
     ChunkForm,
     Located,
     ReadPlan,
-    ScatteredRows,
+    few_of_each_chunk,
     plan_range,
     plan_rows,
     plan_singles,
@@ -288,13 +288,14 @@ class ChunkSource:
         return plan_range(self._form, start, count, chunks, fill)
 
     def _plan_rows(self, rows: RowNumbers) -> ReadPlan:
-        scattered = ScatteredRows(self._form, rows)
-        if self.is_open_to_rows and scattered.are_few:
-            plan = plan_singles(scattered.places, self._map.located(scattered.chunk_numbers, scattered.n_chunks))
+        few = few_of_each_chunk(self._form, rows) if self.is_open_to_rows else None
+        if few is not None:
+            plan = plan_singles(rows - few[0] * self.chunk_rows, self._map.located(*few))
             if plan is not None:
                 return plan
-        numbers, ends = scattered.by_chunk()
-        return plan_rows(scattered, ends, self._map.located(numbers, len(numbers)), self.is_open_to_rows)
+        parts = [(number, end) for number, _, end in by_chunk(rows, self.chunk_rows)]
+        numbers, ends = np.array(parts, dtype=np.int64).reshape(-1, 2).T.copy()
+        return plan_rows(self._form, rows, ends, self._map.located(numbers, len(numbers)), self.is_open_to_rows)
 
     def _plan_singles(self, rows: RowNumbers) -> ReadPlan | None:
         numbers = rows // self.chunk_rows
