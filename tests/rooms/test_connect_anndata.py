@@ -119,7 +119,7 @@ def test_a_file_of_before_0_7_is_searched_too() -> None:
 def test_a_modality_of_mudata() -> None:
     found = cn.to_anndata(GOLDEN / "h5mu" / "v0.4.1_axis0.h5mu", "mod/mod1", obs=[0, 5])
     assert found.n_obs == 2
-    with pytest.raises(cn.errors.FormatError, match="no AnnData object"):
+    with pytest.raises(cn.errors.FormatError, match="is not an AnnData object"):
         cn.to_anndata(GOLDEN / "h5mu" / "v0.4.1_axis0.h5mu", "mod")
 
 

@@ -18,11 +18,11 @@ import pyarrow as pa
 from colonnade import kernels, limits
 from colonnade.arrays import Booleans, Octets
 from colonnade.filters.codecs import LOADING, Data, as_view
-from colonnade.filters.undo import SCALE_OFFSET, SCALE_OFFSET_HEAD, is_copy, scale_offset_form
+from colonnade.filters.undo import DEFLATE, SCALE_OFFSET, SCALE_OFFSET_HEAD, is_copy, scale_offset_form
 from colonnade.model import FilterInfo, StoredType
 from colonnade.stored_dtypes import raw_dtype
 
-DEFLATE, SHUFFLE, ZSTD = 1, 2, 32015
+SHUFFLE, ZSTD = 2, 32015
 COMPRESSORS = (DEFLATE, SCALE_OFFSET, ZSTD)
 ChunkElements = np.ndarray
 WORTH_MATCHING = 1.03  # a result up to this many times longer is accepted, because it takes half the time

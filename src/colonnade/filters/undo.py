@@ -33,10 +33,10 @@ Undo = Callable[[Data, Sequence[int], ByteBuffer | None, int | None], Data]
 
 Sizes = Int64s
 
-SCALE_OFFSET = 6
+DEFLATE, SCALE_OFFSET = 1, 6
 SCALE_OFFSET_HEAD = 21  # bytes before the packed numbers of a chunk
 _SO_INT = 2
-_DEFLATED = ((1,), (2, 1))  # deflate alone, and after shuffle
+_DEFLATED = ((DEFLATE,), (2, DEFLATE))  # deflate alone, and after shuffle
 BLOSC, LZ4, BITSHUFFLE, BLOSC2 = 32001, 32004, 32008, 32026
 
 

@@ -21,9 +21,9 @@ from colonnade import kernels
 from colonnade.arrays import Booleans, Image, Octets
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, UnsupportedError
-from colonnade.filters.apply import DEFLATE
 from colonnade.filters.codecs import Data
 from colonnade.filters.read_plan import MOST_AT_ONCE
+from colonnade.filters.undo import DEFLATE
 from colonnade.h5 import capi
 from colonnade.h5.chunks import by_chunk
 from colonnade.h5.damage import hdf5_errors, raise_lack
