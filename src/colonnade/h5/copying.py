@@ -196,6 +196,8 @@ class _Copy:
             yield where, node, h5g.create(target, name, lcpl=how, gcpl=node.get_create_plist())
         elif isinstance(node, h5d.DatasetID):
             self._copy_dataset(where, node, source, target, name, how)
+        else:  # named datatypes were copied before
+            raise _refusal(where, "it is neither a group nor a dataset")
 
     def _make_placeholder(self, where: str, place: int, target: Group, name: bytes, how: h5p.PropLCID) -> None:
         """A dataset for the caller to write in; one that has two names is not known to HDF5, which makes no such."""
