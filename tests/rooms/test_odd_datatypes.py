@@ -147,7 +147,7 @@ def test_what_cannot_be_encoded_is_refused_by_name(tmp_path: Path) -> None:
             file["t"].append({"x": [1], "odd": [1.5]})
         with pytest.raises(UnsupportedError, match="column 'odd'"):
             file["t"].update("odd", [1], [1.5])
-        with pytest.raises(DataError, match="no value marks it"):
+        with pytest.raises(DataError, match="no value of this column marks it"):
             file["t"].update("odd", [1], [None])
         with pytest.raises(DataError, match="lacks 'x'"):
             file["t"].append({"odd": [None]})

@@ -6,6 +6,8 @@ the identical datatype. Rows without a given value hold the column's fill, or ze
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -81,7 +83,7 @@ class CarriedWriter:
 
     def write(self, array: pa.Array) -> None:
         """Add rows: raw elements, or nulls, which become the fill."""
-        image = self._image(array, self._n_rows)
+        image = self._image(array, range(self._n_rows, self._n_rows + len(array)))
         resize(self._dataset, self._n_rows + len(array))
         if image is not None:  # otherwise HDF5 fills the new rows itself
             write_rows(self._dataset, self._column.type, self._n_rows, image, len(array))
@@ -91,7 +93,7 @@ class CarriedWriter:
         """Overwrite existing rows, given in increasing order, with raw elements."""
         if array.null_count and (self._column.fill is None or self._column.type.has_pointers):
             raise DataError("cannot make a row missing: no value of this column marks it", column=self.name)
-        image = self._image(array, 0)
+        image = self._image(array, rows)
         if image is not None:
             sink = RowSink(self._dataset, self._column.type)
             sink.write_at(rows, image)
@@ -117,15 +119,16 @@ class CarriedWriter:
             replaced=self._replaced,
         )
 
-    def _image(self, array: pa.Array, first_row: int) -> Image | None:
-        """The elements, with the fill or zeros for nulls. None if all are null and only HDF5 can create them."""
+    def _image(self, array: pa.Array, rows: Sequence[int] | Int64s) -> Image | None:
+        """The elements of these rows, with the fill or zeros for nulls; None if all are null and only HDF5 creates them."""
         storage = array.storage if isinstance(array, pa.ExtensionArray) else array
         column, dtype = self._column, memory_dtype(self._column.type)
         present = array.is_valid().to_numpy(zero_copy_only=False)
         is_raw = dtype.kind == "V" and not dtype.names and storage.type == pa.binary(dtype.itemsize)
         if present.any() and not is_raw:
+            row = int(rows[int(np.argmax(present))])
             raise UnsupportedError(
-                f"cannot write column {self.name!r}: values cannot be encoded as {self._column.type}. Leave "
+                f"cannot write column {self.name!r}, row {row}: values cannot be encoded as {self._column.type}. Leave "
                 "the column out, and its new rows hold its fill value, or write them with h5py",
                 feature=str(self._column.type),
                 column=self.name,

@@ -24,7 +24,6 @@ from colonnade.filters.read_plan import (
 )
 from colonnade.filters.undo import SCALE_OFFSET_HEAD, PackedForm
 from colonnade.pager.sources import ByteSource, LocalBytes
-from colonnade.selection import RowNumbers
 
 _BYTE = np.dtype("u1")
 
@@ -134,7 +133,7 @@ class ChunkReader:
             if isinstance(piece, ChunkSpan):
                 self._read_span(piece.chunk, piece.first, out)
             else:
-                self._read_rows(piece.chunk, piece.places, out)
+                self._read_rows(piece, out)
         except DamagedChunk as error:
             row = piece.chunk.number * self._form.chunk_rows
             error.rows = row + piece.first, row + piece.last
@@ -188,16 +187,16 @@ class ChunkReader:
         kernels.decode_scaleoffset(data, made, fill, decimals)
         out.view(dtype)[...] = made[first - begin :]
 
-    def _read_rows(self, chunk: StoredChunk, places: RowNumbers, out: np.ndarray) -> None:
+    def _read_rows(self, piece: ChunkRows, out: np.ndarray) -> None:
         """Scattered rows of a chunk, in the cheapest way."""
-        form, packed = self._form, self._form.packed
-        if packed is not None and not chunk.mask and 4 * len(places) < form.chunk_rows:
+        form, packed, chunk = self._form, self._form.packed, piece.chunk
+        if packed is not None and not chunk.mask and 4 * piece.n_rows < form.chunk_rows:
             data = new_array(chunk.size, _BYTE)
             self.load(chunk.address, data)
             dtype, fill, decimals = packed
-            kernels.decode_scaleoffset_rows(data, form.chunk_rows, places, out.view(dtype), fill, decimals)
+            kernels.decode_scaleoffset_rows(data, form.chunk_rows, piece.places(0), out.view(dtype), fill, decimals)
             return
-        first, last = (int(places[0]), int(places[-1]) + 1) if form.pipeline.is_empty else (0, form.chunk_rows)
+        first, last = (piece.first, piece.last + 1) if form.pipeline.is_empty else (0, form.chunk_rows)
         span = new_array(last - first, form.dtype)
         self._read_span(chunk, first, span)
-        kernels.take(span, form.dtype.itemsize, places - first, out)
+        kernels.take(span, form.dtype.itemsize, piece.places(first), out)

@@ -102,23 +102,28 @@ class ChunkSpan(NamedTuple):
 
 
 class ChunkRows(NamedTuple):
-    """Rows of one chunk, by their increasing places in it."""
+    """Increasing rows of one chunk, as row numbers of the dataset; `base` is the number of the chunk's first row."""
 
     begin: int
     chunk: StoredChunk
-    places: RowNumbers
+    rows: RowNumbers
+    base: int
 
     @property
     def n_rows(self) -> int:
-        return len(self.places)
+        return len(self.rows)
 
     @property
     def first(self) -> int:
-        return int(self.places[0])
+        return int(self.rows[0]) - self.base
 
     @property
     def last(self) -> int:
-        return int(self.places[-1])
+        return int(self.rows[-1]) - self.base
+
+    def places(self, first: int) -> RowNumbers:
+        """Where the rows are among those of the chunk from `first` on."""
+        return self.rows - (self.base + first)
 
 
 class PickedRows(NamedTuple):
@@ -240,10 +245,11 @@ def plan_rows(form: ChunkForm, rows: RowNumbers, ends: RowNumbers, chunks: Locat
     begin = 0
     for place, end in enumerate(ends.tolist()):
         chunk = chunks.chunk(place)
-        places = rows[begin:end] - chunk.number * form.chunk_rows
-        first, last = int(places[0]), int(places[-1])
-        adjacent = last - first + 1 == len(places)
-        pieces.append(ChunkSpan(begin, chunk, first, len(places)) if adjacent else ChunkRows(begin, chunk, places))
+        base, first = chunk.number * form.chunk_rows, int(rows[begin])
+        if int(rows[end - 1]) - first == end - begin - 1:
+            pieces.append(ChunkSpan(begin, chunk, first - base, end - begin))
+        else:
+            pieces.append(ChunkRows(begin, chunk, rows[begin:end], base))
         begin = end
     return ReadPlan(len(rows), pieces)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -79,16 +79,31 @@ class Attempts:
         self._file.refresh()
         return True
 
-    @contextmanager
-    def one(self) -> Iterator[None]:
+    def one(self) -> _Attempt:
         """One attempt. An error in it is raised only if nobody has committed meanwhile."""
-        try:
-            yield
-        except Exception:
-            if self._file.is_current():
-                raise
-        else:
+        return _Attempt(self)
+
+    def ended(self, error: BaseException | None) -> bool:
+        """Take note of the end of an attempt; whether its error is to be forgotten, and the file read again."""
+        if error is None:
             self._succeeded = self._file.is_current()
+            return False
+        return isinstance(error, Exception) and not self._file.is_current()
+
+
+class _Attempt:
+    """The context of one attempt: a class of its own, since `contextmanager` costs more than a small read should."""
+
+    __slots__ = ("_attempts",)
+
+    def __init__(self, attempts: Attempts) -> None:
+        self._attempts = attempts
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        return self._attempts.ended(error)
 
 
 def read_between_commits(file: Committed, read: Callable[[], T]) -> T:
