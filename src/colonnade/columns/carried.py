@@ -120,7 +120,7 @@ class CarriedWriter:
         )
 
     def _image(self, array: pa.Array, rows: Sequence[int] | Int64s) -> Image | None:
-        """The elements of these rows, with the fill or zeros for nulls; None if all are null and only HDF5 creates them."""
+        """Elements of rows, with the fill or zeros for nulls. None if all are null and only HDF5 can make them."""
         storage = array.storage if isinstance(array, pa.ExtensionArray) else array
         column, dtype = self._column, memory_dtype(self._column.type)
         present = array.is_valid().to_numpy(zero_copy_only=False)
