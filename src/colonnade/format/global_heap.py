@@ -39,12 +39,14 @@ from colonnade.model import StoredType
 COLLECTION_SIGNATURE = b"GCOL\x01"
 COLLECTION_HEAD = 16
 REFERENCE_DTYPE = np.dtype([("length", "<u4"), ("address", "<u8"), ("index", "<u4")])
-"""An element of variable length in a file."""
+"""An element of variable length in a file whose addresses have 8 bytes."""
 ElementBytes = Octets
 _OBJECT = struct.Struct("<H6xQ")
 _WINDOW = 1 << 16  # bytes that are read together
 _USUAL_COLLECTION = 4096  # bytes: no collection is smaller
 REFERENCE = 16  # bytes of a reference in an element
+_REFERENCES = {"text": 8, "binary": 8, "sequence": 8, "object_reference": 0, "region_reference": 4}
+# ... elements with an address in them, and their bytes without it
 _MOST_OBJECTS = 65_535  # in a collection: an index has two bytes
 
 
@@ -110,32 +112,40 @@ def decode_collection(data: memoryview, what: Fields, length_size: int = 8) -> d
     return found
 
 
-def stored_size(stored: StoredType) -> int:
-    """Bytes of an element in the file, where references have 16 bytes."""
-    if stored.kind in ("text", "binary", "sequence"):
-        return REFERENCE_DTYPE.itemsize
+def reference_dtype(offset_size: int) -> np.dtype:
+    """An element of variable length in a file whose addresses have `offset_size` bytes; eight of them are used."""
+    formats = ["<u4", f"<u{min(offset_size, 8)}", "<u4"]
+    offsets = [0, 4, 4 + offset_size]
+    names = ["length", "address", "index"]
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": 8 + offset_size})
+
+
+def stored_size(stored: StoredType, offset_size: int) -> int:
+    """Bytes of an element, described as in memory, in a file whose addresses have `offset_size` bytes."""
+    if stored.kind in _REFERENCES:
+        return _REFERENCES[stored.kind] + offset_size
     if stored.kind == "array":
-        return int(np.prod(stored.dims, dtype=object)) * stored_size(stored.item)
-    return stored.size + sum(stored_size(member.type) - member.type.size for member in stored.fields)
+        return int(np.prod(stored.dims, dtype=object)) * stored_size(stored.item, offset_size)
+    return stored.size + sum(stored_size(member.type, offset_size) - member.type.size for member in stored.fields)
 
 
-def references_in(stored: StoredType, data: ElementBytes) -> Iterator[tuple[StoredType, np.ndarray]]:
+def references_in(stored: StoredType, data: ElementBytes, offset_size: int) -> Iterator[tuple[StoredType, np.ndarray]]:
     """The references in elements as they are stored, with the datatype of what refers; half an element has none."""
-    size = stored_size(stored)
-    yield from _references(stored, data[: len(data) // size * size].reshape(-1, size))
+    size = stored_size(stored, offset_size)
+    yield from _references(stored, data[: len(data) // size * size].reshape(-1, size), offset_size)
 
 
-def _references(stored: StoredType, rows: ElementBytes) -> Iterator[tuple[StoredType, np.ndarray]]:
+def _references(stored: StoredType, rows: ElementBytes, offset_size: int) -> Iterator[tuple[StoredType, np.ndarray]]:
     if stored.kind in ("text", "binary", "sequence"):
-        yield stored, np.ascontiguousarray(rows).reshape(-1).view(REFERENCE_DTYPE)
+        yield stored, np.ascontiguousarray(rows).reshape(-1).view(reference_dtype(offset_size))
     elif stored.kind == "array" and stored.has_pointers:
-        yield from _references(stored.item, rows.reshape(-1, stored_size(stored.item)))
+        yield from _references(stored.item, rows.reshape(-1, stored_size(stored.item, offset_size)), offset_size)
     elif stored.has_pointers:
         shift = 0  # the difference between a member's offset in the file and in memory
         for member in sorted(stored.fields, key=lambda member: member.offset):
-            begin, size = member.offset + shift, stored_size(member.type)
+            begin, size = member.offset + shift, stored_size(member.type, offset_size)
             if member.type.has_pointers:
-                yield from _references(member.type, rows[:, begin : begin + size])
+                yield from _references(member.type, rows[:, begin : begin + size], offset_size)
             shift += size - member.type.size
 
 

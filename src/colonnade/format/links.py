@@ -207,19 +207,20 @@ class SymbolTables:
 
 @dataclass(frozen=True, slots=True)
 class LocalHeap:
-    """The names of an old group: bytes, and the offset of the first free block in them."""
+    """The names of an old group: bytes, the offset of the first free block in them, and the bytes of an offset."""
 
     data: bytes
     first_free: int
+    length_size: int = 8
 
     @property
     def is_endless(self) -> bool:
         """Whether the list of free blocks has no end: each block begins with the offset of the next."""
         place = self.first_free
         for _ in range(len(self.data) // 8 + 1):
-            if place in (0, _LAST_FREE) or place + 16 > len(self.data):
+            if place in (0, _LAST_FREE) or place + 2 * self.length_size > len(self.data):
                 return False  # the end, or bytes that were not written yet, or an offset that libhdf5 refuses
-            place = int.from_bytes(self.data[place : place + 8], "little")
+            place = int.from_bytes(self.data[place : place + self.length_size], "little")
         return True
 
 
@@ -232,7 +233,8 @@ def read_local_heap(source: HDF5Source, address: int, most_bytes: int | None = N
     size, first_free, data = fields.length(), fields.length(), fields.address()
     if most_bytes is not None and size > most_bytes:
         raise fields.wrong(f"has {size} bytes, more than the {most_bytes} expected")
-    return LocalHeap(source.read(data, size, "local heap data") if data is not None else b"", first_free)
+    names = source.read(data, size, "local heap data") if data is not None else b""
+    return LocalHeap(names, first_free, source.length_size)
 
 
 def read_symbol_table(source: HDF5Source, message: Message) -> tuple[int, int]:

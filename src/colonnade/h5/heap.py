@@ -23,13 +23,22 @@ from colonnade import kernels, limits
 from colonnade.arrays import Int32s, UInt64s
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.filters.codecs import ByteBuffer, new_array
-from colonnade.format.global_heap import REFERENCE_DTYPE, stored_size
+from colonnade.format.global_heap import REFERENCE_DTYPE, reference_dtype
 from colonnade.format.headers import LAYOUT
 from colonnade.format.layout import decode_storage
-from colonnade.format.source import Fields, UnknownToReader
+from colonnade.format.source import UnknownToReader
 from colonnade.h5.chunks import ChunkSource, open_run, open_source
 from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.vetting import FARTHEST, SMALL_CLAIM, address_of, creation_of, vet_elements, vetted_file
+from colonnade.h5.vetting import (
+    FARTHEST,
+    SMALL_CLAIM,
+    address_of,
+    creation_of,
+    open_file_of,
+    size_in_file,
+    vet_elements,
+    vetted_file,
+)
 from colonnade.model import FilterInfo, StoredType
 from colonnade.nodes import Dataset
 from colonnade.selection import RowNumbers
@@ -50,20 +59,10 @@ _INT64, _INT32, _BYTE = np.dtype("i8"), np.dtype("i4"), np.dtype("u1")
 # -- vetting --
 
 
-def has_lengths(dataset: Dataset, stored: StoredType) -> bool:
-    """Whether the elements are references to the global heap, as they are known here."""
-    return stored.kind in ("text", "binary", "sequence") and has_references_to_heap(dataset, stored)
-
-
-def has_references_to_heap(dataset: Dataset, stored: StoredType) -> bool:
-    """Whether the elements hold references to the global heap anywhere, as they are known here."""
-    return stored.has_pointers and bool(h5i.get_file_id(dataset).get_create_plist().get_sizes() == (8, 8))
-
-
 def check_lengths(references: References, stored: StoredType, file_bytes: int, path: str) -> None:
     """Refuse elements of which one claims more bytes than the file has."""
     item = stored.item.size if stored.kind == "sequence" else 1
-    longest = int(references.view(REFERENCE_DTYPE)["length"].max(initial=0)) * item
+    longest = int(references["length"].max(initial=0)) * item
     if longest > max(file_bytes, SMALL_CLAIM):
         raise CorruptError(f"an element claims {longest:,} bytes, more than the file has", path=path)
 
@@ -77,18 +76,16 @@ def vet_rows(dataset: Dataset, stored: StoredType, filters: Sequence[FilterInfo]
     if stored.has_pointers:
         return _check_references(dataset, stored, filters, rows)
     if stored.size and filters:
-        source = open_source(dataset, np.dtype((np.void, stored.size)), filters)
+        source = open_source(dataset, np.dtype((np.void, size_in_file(dataset, stored))), filters)
         if source is not None:
             source.read(rows.start, len(rows))
     return True
 
 
 def _check_references(dataset: Dataset, stored: StoredType, filters: Sequence[FilterInfo], rows: range) -> bool:
-    if not has_references_to_heap(dataset, stored):
-        return False
     if creation_of(dataset).get_layout() == h5d.COMPACT:
         return _check_compact(dataset, stored)
-    source = open_source(dataset, np.dtype((np.void, stored_size(stored))), filters)
+    source = open_source(dataset, np.dtype((np.void, size_in_file(dataset, stored))), filters)
     if source is None:
         return False
     start = rows.start
@@ -104,7 +101,8 @@ def vet_stored_rows(dataset: Dataset, stored: StoredType, image: np.ndarray | No
     if image is None:
         return
     if stored.kind in ("text", "binary", "sequence"):
-        check_lengths(image, stored, h5i.get_file_id(dataset).get_filesize(), path)
+        references = image.view(reference_dtype(open_file_of(dataset).offset_size))
+        check_lengths(references, stored, h5i.get_file_id(dataset).get_filesize(), path)
     vet_elements(dataset, stored, np.ascontiguousarray(image).view("u1").data)
 
 
@@ -116,7 +114,7 @@ def _check_compact(dataset: Dataset, stored: StoredType) -> bool:
     for message in file.messages(address_of(dataset)):
         if message.type == LAYOUT:
             with suppress(CorruptError, UnknownToReader):
-                elements = decode_storage(Fields(message.data, "layout message")).elements
+                elements = decode_storage(file.fields(message)).elements
                 vet_elements(dataset, stored, elements)
     return True
 
@@ -124,13 +122,13 @@ def _check_compact(dataset: Dataset, stored: StoredType) -> bool:
 def vet_run(dataset: Dataset, stored: StoredType) -> bool:
     """Vet all elements of a dataset of any rank that is not chunked; returns whether they could be vetted."""
     creation = creation_of(dataset)
-    if not has_references_to_heap(dataset, stored):
-        return not stored.has_pointers
+    if not stored.has_pointers:
+        return True
     if creation.get_layout() == h5d.COMPACT:
         return _check_compact(dataset, stored)
     if creation.get_layout() != h5d.CONTIGUOUS or creation.get_external_count():
         return False
-    size = stored_size(stored)
+    size = size_in_file(dataset, stored)
     source, count = open_run(dataset, np.dtype((np.void, size))), prod(dataset.shape)
     if source is None or count * size > h5i.get_file_id(dataset).get_filesize():
         return True  # never written, or not there: libhdf5 reports which
@@ -275,9 +273,9 @@ def _joined(parts: list[Strings]) -> Strings:
 
 def open_heap(dataset: Dataset, stored: StoredType, filters: Sequence[FilterInfo]) -> HeapSource | None:
     """A way to strings or bytes of variable length past the library; None where there is none, or it would not pay."""
-    if stored.kind not in ("text", "binary") or kernels.FORM != "c":
+    if stored.kind not in ("text", "binary") or kernels.FORM != "c" or not open_file_of(dataset).has_usual_sizes:
         return None
-    source = open_source(dataset, AS_BYTES, filters) if has_lengths(dataset, stored) else None
+    source = open_source(dataset, AS_BYTES, filters)
     if source is None:
         return None
     return HeapSource(source, stored, h5i.get_file_id(dataset).get_filesize())

@@ -20,16 +20,15 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError, CorruptError, FormatError, UnsupportedError, UsageError
 from colonnade.filters.codecs import LeftToLibrary
 from colonnade.filters.undo import Pipeline
-from colonnade.format.global_heap import stored_size
 from colonnade.h5 import capi
 from colonnade.h5.damage import hdf5_errors, raise_lack
 from colonnade.h5.datasets import claims_too_much
 from colonnade.h5.datatypes import can_be_converted, describe_type
 from colonnade.h5.filters import describe_filters, load_filters, require_filters
-from colonnade.h5.heap import has_references_to_heap, vet_chunk_sizes, vet_run, vet_stored_rows
+from colonnade.h5.heap import vet_chunk_sizes, vet_run, vet_stored_rows
 from colonnade.h5.links import address, children, create_group, decode_name, exists, hard_kind, unlink
 from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
-from colonnade.h5.vetting import FARTHEST, creation_of, guarded, raw_bytes, vet_fill, vet_object
+from colonnade.h5.vetting import FARTHEST, creation_of, guarded, raw_bytes, size_in_file, vet_fill, vet_object
 from colonnade.model import FilterInfo
 from colonnade.nodes import Dataset, H5Dataset, H5Group, H5Node, Node
 from colonnade.pager.sources import ByteSource
@@ -474,11 +473,14 @@ def read_box(dataset: Dataset, dtype: np.dtype, filters: Sequence[FilterInfo], b
     CorruptError, in both cases.
     """
     creation, stored = creation_of(dataset), describe_type(dataset.get_type())
-    is_claiming = has_references_to_heap(dataset, stored)
-    if not (filters or is_claiming) or creation.get_layout() != h5d.CHUNKED or capi.skips_partial_chunks(creation):
+    if (
+        not (filters or stored.has_pointers)
+        or creation.get_layout() != h5d.CHUNKED
+        or capi.skips_partial_chunks(creation)
+    ):
         return None
     shape, chunk = tuple(dataset.shape), tuple(creation.get_chunk())
-    item = stored_size(stored)
+    item = size_in_file(dataset, stored)
     pipeline = Pipeline(filters, prod(chunk) * item)
     if not item or not pipeline.is_known or not shape:
         return None
@@ -493,7 +495,7 @@ def read_box(dataset: Dataset, dtype: np.dtype, filters: Sequence[FilterInfo], b
         if not _unpack(_ChunkBytes(dataset, file, offset, info), pipeline, whole, path):
             return None
         n_read += 1
-        if is_claiming:
+        if stored.has_pointers:
             vet_stored_rows(dataset, stored, whole, path)
         if out is not None:
             _place(whole.view(dtype).reshape(chunk), offset, out, box)

@@ -22,7 +22,7 @@ from colonnade.h5 import capi
 from colonnade.h5.chunks import by_chunk
 from colonnade.h5.damage import hdf5_errors, raise_lack
 from colonnade.h5.outside import check_rows
-from colonnade.h5.vetting import vet_collections
+from colonnade.h5.vetting import vet_region
 from colonnade.model import StoredType
 from colonnade.nodes import Dataset, Group
 from colonnade.pager.sources import LocalBytes
@@ -77,7 +77,7 @@ class NewPlaces:
     def _turned_region(self, reference: bytes) -> np.void:
         turned = ctypes.create_string_buffer(len(reference))
         try:
-            vet_collections(self._source, [int.from_bytes(reference[:8], "little")])  # where regions are kept
+            vet_region(self._source, reference)
             node, region = capi.open_region(self._source, reference) if any(reference) else (None, None)
         except OSError:
             node = None  # it led nowhere before
@@ -128,12 +128,12 @@ def _follow(dataset: h5py.Dataset, row: int, column: str) -> object:
 
 
 def _check_region(dataset: Dataset, row: int) -> None:
-    """Refuse a region reference whose region is in a collection that never ends: its address comes first."""
+    """Refuse a region reference whose region is in a collection that never ends."""
     element = np.zeros(1, dtype="V12")
     space = dataset.get_space()
     space.select_hyperslab((row,), (1,))
     capi.read(dataset, h5t.STD_REF_DSETREG, h5s.create_simple((1,)), space, element.ctypes.data)
-    vet_collections(dataset, [int.from_bytes(element.tobytes()[:8], "little")])
+    vet_region(dataset, element.tobytes())
 
 
 def _check_size(target: h5py.Dataset, count: int) -> None:

@@ -29,7 +29,6 @@ from colonnade.dataclass import dataclass
 from colonnade.filters.apply import Habit, Packer
 from colonnade.filters.codecs import Data
 from colonnade.filters.undo import Pipeline
-from colonnade.format.global_heap import REFERENCE_DTYPE
 from colonnade.h5 import capi
 from colonnade.h5.chunks import ChunkSource, by_chunk, open_source
 from colonnade.h5.damage import hdf5_errors
@@ -37,7 +36,7 @@ from colonnade.h5.datasets import describe_dataset, read_fill, reading, unreadab
 from colonnade.h5.datatypes import describe_type, memory_type
 from colonnade.h5.filters import describe_filters, may_skip
 from colonnade.h5.outside import check_rows
-from colonnade.h5.vetting import creation_of, has_lost_fill
+from colonnade.h5.vetting import creation_of, has_lost_fill, size_in_file
 from colonnade.model import ColumnInfo, StoredType
 from colonnade.nodes import Dataset
 from colonnade.selection import RowNumbers
@@ -361,12 +360,9 @@ class RowSink:
 
     def _old_rows(self) -> ChunkSource | None:
         """The rows that are there, as bytes; None where their width in the file is not known."""
-        if self._stored.kind in ("text", "binary", "sequence"):
-            width = REFERENCE_DTYPE.itemsize
-        elif self._stored.has_pointers:
+        if self._stored.has_pointers and self._stored.kind not in ("text", "binary", "sequence"):
             return None
-        else:
-            width = self._dataset.get_type().get_size()
+        width = size_in_file(self._dataset, self._stored)
         filters = describe_filters(creation_of(self._dataset))
         return open_source(self._dataset, np.dtype((np.void, width)), filters)
 

@@ -10,7 +10,7 @@ memory or crashes. So each question below is asked before libhdf5 is:
 | open the object of this name | `vet_object` | the map of a virtual dataset, in the global heap |
 | list the creation properties of this dataset | `vet_fill` | a fill of variable length, in the global heap |
 | read this attribute | `vet_attribute` | lengths and collections that it refers to |
-| follow references to these collections | `vet_collections` | whether each collection has an end |
+| follow this region reference | `vet_region` | whether its collection has an end |
 | read these elements, given as stored | `vet_elements` | the collections they refer to, at any depth |
 | read these rows of a dataset | `heap.vet_rows`, `heap.vet_run` | filtered chunks, lengths, collections |
 
@@ -46,9 +46,9 @@ from colonnade.format.attributes import decode_attribute
 from colonnade.format.global_heap import (
     COLLECTION_HEAD,
     COLLECTION_SIGNATURE,
-    REFERENCE_DTYPE,
     ElementBytes,
     EndlessCollection,
+    reference_dtype,
     references_in,
     stored_size,
     walk_collection,
@@ -88,7 +88,6 @@ _MOST_HEADER = 1 << 19  # bytes of a header's continuation blocks that are read
 _LONGEST_HEAP = 16 << 20  # bytes of names; longer local heaps are not looked at
 _MOST_TIMES = 4  # how often the bytes of a file may be walked over: collections do not overlap
 _SLACK = 1 << 20
-_EIGHT_BYTES = (8, 8)
 _CIRCLE = "the free places of its names form a circle"
 _NEVER_ENDS = "an object in it claims no bytes, so that its end is never reached"
 _OVERLAP = "its collections claim more bytes than the file can have for them"
@@ -117,8 +116,8 @@ class OpenFile:
         self._ends: dict[int, int] = {}  # of collections, by their addresses
         self._groups: set[int] = set()
         self._objects: set[int] = set()
-        self._is_known = creation.get_sizes() == _EIGHT_BYTES
-        self._stored = self._stored_bytes(file_id) if self._is_known and self._is_read_only else None
+        self.offset_size, self._length_size = creation.get_sizes()
+        self._stored = self._stored_bytes(file_id) if self._is_read_only else None
 
     def _stored_bytes(self, file_id: h5f.FileID) -> ByteSource | None:
         """The bytes of a file that is not changed while it is open."""
@@ -130,14 +129,19 @@ class OpenFile:
 
     def _bytes(self) -> ByteSource | None:
         """The bytes as they are now; None if only libhdf5 can read them."""
-        if self.journaled is None or not self._is_known:
+        if self.journaled is None:
             return self._stored
         return JournaledBytes(self.journaled, self.name)
 
     @property
     def is_readable(self) -> bool:
-        """Whether the bytes can be read without libhdf5, and have the form that is known here."""
+        """Whether the bytes can be read without libhdf5."""
         return self._bytes() is not None
+
+    @property
+    def has_usual_sizes(self) -> bool:
+        """Whether addresses and lengths have 8 bytes, as in nearly all files."""
+        return (self.offset_size, self._length_size) == (8, 8)
 
     @property
     def is_frozen(self) -> bool:
@@ -155,7 +159,12 @@ class OpenFile:
 
     def source(self) -> HDF5Source:
         """The bytes as the parsers take them."""
-        return HDF5Source(self._bytes() or BufferBytes(b"", self.name), self._base)
+        file = self._bytes() or BufferBytes(b"", self.name)
+        return HDF5Source(file, self._base, self.offset_size, self._length_size)
+
+    def fields(self, message: Message) -> Fields:
+        """The bytes of a message of an object header."""
+        return self.source().as_fields(message.data, "message", message.at)
 
     def messages(self, address: int) -> Iterator[Message]:
         """The messages of an object header, up to the first that makes no sense."""
@@ -179,22 +188,25 @@ class OpenFile:
         for message in self.messages(address):
             if message.type == LAYOUT and is_virtual(message.data):
                 with suppress(CorruptError, UnknownToReader):
-                    self.vet_collection(decode_storage(_fields(message)).address or 0)
+                    self.vet_collection(decode_storage(self.fields(message)).address or 0)
         if self.is_frozen:
             self._objects.add(address)
 
     # -- the global heap --
 
     def vet_collection(self, address: int) -> None:
-        """See `vet_collections`."""
+        """Refuse what refers to a collection of the global heap that has no end.
+
+        libhdf5 walks a collection object by object, and does not move on over an object that claims no bytes.
+        """
         if address in self._ends or not 0 < address < FARTHEST:
             return
         head = self.read_at(address, COLLECTION_HEAD)
         if head[:5] != COLLECTION_SIGNATURE or len(head) < COLLECTION_HEAD:
             return  # refused by libhdf5
-        end = address + int.from_bytes(head[8:], "little")
+        end = address + int.from_bytes(head[8 : 8 + self._length_size], "little")
         try:
-            for _ in walk_collection(self._read_counted, address + COLLECTION_HEAD, end):
+            for _ in walk_collection(self._read_counted, address + COLLECTION_HEAD, end, self._length_size):
                 pass
         except EndlessCollection:
             capi.refuse("read the global heap", _NEVER_ENDS)
@@ -213,19 +225,20 @@ class OpenFile:
         """The objects of a collection that was vetted, by their numbers."""
         end, objects = self._ends.get(address, address), {}
         with suppress(CorruptError, EndlessCollection):  # not counted: any number of rows may refer to a collection
-            for number, at, size in walk_collection(self.read_at, address + COLLECTION_HEAD, end):
+            walk = walk_collection(self.read_at, address + COLLECTION_HEAD, end, self._length_size)
+            for number, at, size in walk:
                 if number and at + size <= end:
                     objects[number] = self.read_at(at, size)
         return objects
 
     def vet_stored(self, stored: StoredType, data: ElementBytes) -> None:
         """See `vet_elements`."""
-        for kind, references in references_in(stored, data):
+        for kind, references in references_in(stored, data, self.offset_size):
             used = references[references["address"] > 0]
             for address in np.unique(used["address"]).tolist():
                 self.vet_collection(address)
                 if kind.kind == "sequence" and kind.item.has_pointers:
-                    objects, size = self._objects_in(address), stored_size(kind.item)
+                    objects, size = self._objects_in(address), stored_size(kind.item, self.offset_size)
                     numbers = np.unique(used["index"][used["address"] == address]).tolist()
                     items = (objects.get(number, b"") for number in numbers)
                     inner = b"".join(item[: len(item) // size * size] for item in items)
@@ -317,8 +330,9 @@ def address_in(info: h5g.GroupStat) -> int:
     return int(low) + (int(high) << 32)
 
 
-def _fields(message: Message) -> Fields:
-    return Fields(message.data, f"message at byte {message.at}")
+def size_in_file(node: Node, stored: StoredType) -> int:
+    """Bytes of an element of this datatype in the file that an object is in."""
+    return stored_size(stored, open_file_of(node).offset_size)
 
 
 # -- the questions --
@@ -376,15 +390,11 @@ def vet_map(group: Group, address: int) -> None:
         file.vet_map(address)
 
 
-def vet_collections(node: Node, addresses: Iterable[int]) -> None:
-    """Refuse what refers to these collections of the global heap, if one of them has no end.
-
-    libhdf5 walks a collection object by object, and does not move on over an object that claims no bytes.
-    """
+def vet_region(node: Node, reference: bytes) -> None:
+    """Refuse a region reference, as it is in memory, whose region is in a collection without an end."""
     file = vetted_file(node)
     if file is not None:
-        for address in addresses:
-            file.vet_collection(address)
+        file.vet_collection(int.from_bytes(reference[: file.offset_size], "little"))
 
 
 def vet_elements(node: Node, stored: StoredType, data: bytes | memoryview) -> None:
@@ -405,7 +415,7 @@ def vet_fill(dataset: Dataset, stored: StoredType | None = None) -> None:
         return
     for message in file.messages(address_of(dataset)):
         if message.type in (FILL, OLD_FILL):
-            file.vet_stored(stored, np.frombuffer(_fill_value(message), "u1"))
+            file.vet_stored(stored, np.frombuffer(_fill_value(file, message), "u1"))
 
 
 def vet_attribute(attribute: h5a.AttrID) -> None:
@@ -418,7 +428,7 @@ def vet_attribute(attribute: h5a.AttrID) -> None:
     file = vetted_file(attribute) if stored.has_pointers else None
     if file is None:
         return
-    n_bytes = attribute.get_space().get_simple_extent_npoints() * stored_size(stored)
+    n_bytes = attribute.get_space().get_simple_extent_npoints() * stored_size(stored, file.offset_size)
     is_in_header = False
     for data in _attribute_values(file, address_of(attribute), attribute.name + b"\0"):
         is_in_header = True
@@ -437,14 +447,15 @@ def _attribute_values(file: OpenFile, address: int, name: bytes) -> Iterator[byt
     for message in file.messages(address):
         if message.type == ATTRIBUTE and name in message.data:
             with suppress(CorruptError, UnknownToReader):
-                attribute = decode_attribute(_fields(message))
+                attribute = decode_attribute(file.fields(message))
                 if attribute.name == name and attribute.elements:
                     yield attribute.elements
 
 
 def _vet_attribute_lengths(file: OpenFile, data: bytes) -> None:
-    whole = data[: len(data) // REFERENCE_DTYPE.itemsize * REFERENCE_DTYPE.itemsize]
-    if int(np.frombuffer(whole, REFERENCE_DTYPE)["length"].max(initial=0)) > max(file.size, SMALL_CLAIM):
+    dtype = reference_dtype(file.offset_size)
+    references = np.frombuffer(data, dtype, len(data) // dtype.itemsize)
+    if int(references["length"].max(initial=0)) > max(file.size, SMALL_CLAIM):
         capi.refuse("read an attribute", "it claims more bytes than the file has")
 
 
@@ -530,12 +541,12 @@ def _creation_in_header(dataset: Dataset) -> h5p.PropDCID | None:
     if file is None:
         return None
     messages = {message.type: message for message in file.messages(address_of(dataset))}
-    has_fill = any(_fill_value(messages[kind]) for kind in (FILL, OLD_FILL) if kind in messages)
+    has_fill = any(_fill_value(file, messages[kind]) for kind in (FILL, OLD_FILL) if kind in messages)
     if not has_fill or EXTERNAL in messages or LAYOUT not in messages:
         return None
     try:
-        storage = decode_storage(_fields(messages[LAYOUT]))
-        filters = decode_pipeline(_fields(messages[PIPELINE])) if PIPELINE in messages else ()
+        storage = decode_storage(file.fields(messages[LAYOUT]))
+        filters = decode_pipeline(file.fields(messages[PIPELINE])) if PIPELINE in messages else ()
         if storage.storage == "virtual" or storage.has_options:
             return None
         creation = h5p.create(h5p.DATASET_CREATE)
@@ -550,9 +561,9 @@ def _creation_in_header(dataset: Dataset) -> h5p.PropDCID | None:
     return creation
 
 
-def _fill_value(message: Message) -> bytes:
+def _fill_value(file: OpenFile, message: Message) -> bytes:
     """The value in a fill message; no bytes if there is none, or it makes no sense."""
     try:
-        return (decode_fill if message.type == FILL else decode_old_fill)(_fields(message)) or b""
+        return (decode_fill if message.type == FILL else decode_old_fill)(file.fields(message)) or b""
     except (CorruptError, UnknownToReader):
         return b""
