@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from threading import Timer
 
 import pyarrow as pa
 import pytest
@@ -110,12 +111,21 @@ def test_a_lock_of_others_stops_no_reader(path: Path, victim: Path) -> None:
 
 @pytest.mark.parametrize("ending", SIDECARS)
 def test_a_pipe_at_our_names_blocks_nobody(path: Path, ending: str) -> None:
-    os.mkfifo(path.with_name(path.name + ending))
+    pipe = path.with_name(path.name + ending)
+    os.mkfifo(pipe)
+    released: list[int] = []
+    timer = Timer(10, lambda: released.append(os.open(pipe, os.O_RDWR | os.O_NONBLOCK)))  # ends all waiting
+    timer.start()
     for act in ACTS:
         try:
             act(path)
         except ConflictError as error:
             assert ending in str(error)
+    timer.cancel()
+    timer.join()
+    for descriptor in released:
+        os.close(descriptor)
+    assert not released, "it waited until the pipe had a writer"
 
 
 def test_part_files_of_documents_are_not_guessed(tmp_path: Path, victim: Path) -> None:
