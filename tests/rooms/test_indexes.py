@@ -1389,3 +1389,19 @@ def test_a_kind_is_known_by_its_exact_name_only(path: Path) -> None:
         assert not info.fresh and "bitmap, is not known here" in str(info.problem)
         assert file["t"].where("label = 'b'").count() == 20
     assert "S3" in {finding.rule for finding in cn.check(path)}
+
+
+def test_a_bitmap_of_some_values_is_not_wrong(tmp_path: Path) -> None:
+    """A value without a bitmap is legal; a wrong bit of a value that has one is reported all the same."""
+    path = tmp_path / "x.h5"
+    cn.write(path, {"x": [1, 2, 3] * 8}, "t", index={"x": "bitmap"})
+    with h5py.File(path, "r+") as file:
+        for dataset in (file["t/_search_indexes/x__bitmap"], file["t/_search_indexes/x__bitmap__values"]):
+            dataset.resize(2, 0)
+    with cn.open(path, "r+") as file:
+        assert file["t"].verify_indexes() == []
+        assert file["t"].where("x == 3").to_arrow().num_rows == 8
+    with h5py.File(path, "r+") as file:
+        file["t/_search_indexes/x__bitmap"][1, 0] ^= 1
+    with cn.open(path, "r+") as file:
+        assert len(file["t"].verify_indexes()) == 1
