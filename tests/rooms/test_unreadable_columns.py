@@ -93,7 +93,7 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_no_change_leaves_it_behind(damaged: Path, change: str) -> None:
     """Refused by name, and the other columns are as long as before."""
-    with cn.open(damaged, "r+") as file, pytest.raises(FormatError, match=r"bad|data/1"):
+    with cn.open(damaged, "r+") as file, pytest.raises(FormatError, match=r"cannot (change|be changed).*(bad|data/1)"):
         CHANGES[change](file["t"])
     with cn.open(damaged) as file:
         assert file["t"]["x"].to_arrow().to_pylist() == [1, 2, 3]
