@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from colonnade.h5.attributes import Attribute
+from colonnade.layouts.raw_node import stored_as
 from colonnade.model import Breach, Charset
 
 
@@ -34,18 +35,6 @@ def flag_of(attribute: Attribute | None) -> bool | None:
     ):
         return None
     return bool(attribute.values[0])
-
-
-def stored_as(attribute: Attribute) -> str:
-    """A description of how an attribute is stored."""
-    shape = (
-        "no elements"
-        if attribute.shape is None
-        else "a scalar"
-        if attribute.shape == ()
-        else f"an array {attribute.shape}"
-    )
-    return f"{shape} of {attribute.type}"
 
 
 def text_breaches(path: str, name: str, attribute: Attribute | None, charset: Charset = "utf-8") -> Iterator[Breach]:

@@ -8,7 +8,8 @@ import numpy as np
 
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.raw import RawDataset, RawHep001Table
-from colonnade.layouts.hep001.rules_attributes import flag_breaches, is_utf8, stored_as, text_of
+from colonnade.layouts.hep001.rules_attributes import flag_breaches, is_utf8, text_of
+from colonnade.layouts.raw_node import stored_as
 from colonnade.model import Breach
 from colonnade.stored_dtypes import memory_dtype
 

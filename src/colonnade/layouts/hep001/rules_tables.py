@@ -11,7 +11,8 @@ from colonnade.h5 import attributes
 from colonnade.h5.links import Child, children, join_path, open_dataset
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.raw import RawHep001Table
-from colonnade.layouts.hep001.rules_attributes import stored_as, text_breaches, text_of
+from colonnade.layouts.hep001.rules_attributes import text_breaches, text_of
+from colonnade.layouts.raw_node import stored_as
 from colonnade.model import Breach, shown_name
 from colonnade.nodes import Group
 
