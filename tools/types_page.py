@@ -22,8 +22,8 @@ from h5py import h5t
 import colonnade as cn
 from colonnade.columns.arrow_types import complex_array
 from colonnade.columns.mapping import default_type
-from colonnade.h5.attributes import read_text
 from colonnade.h5.datatypes import describe_type
+from colonnade.nodes.attributes import read_text
 from colonnade.table.show import type_word
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "types.md"

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from colonnade.format.dataspace import Dataspace
     from colonnade.format.layout import StorageLayout
     from colonnade.format.records import ChunkRecord
-    from colonnade.h5.attributes import Attributes
     from colonnade.indexes.base import Found
     from colonnade.indexes.known import Distinct
     from colonnade.model import (
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
         TableInfo,
     )  # fmt: skip
     from colonnade.model import ColumnOptions as column
+    from colonnade.nodes.attributes import Attributes
     from colonnade.predicate.tree import ColumnName, Leaf, Predicate, col
     from colonnade.query.plan import ColumnRead, IndexSkipped, IndexUsed, Plan
     from colonnade.query.stats import ColumnStats
@@ -92,7 +92,7 @@ _NAMES_IN = {
     "format.dataspace": "Dataspace",
     "format.layout": "StorageLayout",
     "format.records": "ChunkRecord",
-    "h5.attributes": "Attributes",
+    "nodes.attributes": "Attributes",
     "indexes.base": "Found",
     "model": "CategoriesInfo ChunkGrid Coded ColumnInfo ColumnOptions FilterInfo Finding IndexInfo Lists Masked "
     "OtherColumn Plain Pointers Repair Sectioned StoredField StoredType TableInfo",

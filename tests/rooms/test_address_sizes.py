@@ -115,7 +115,7 @@ def read_all(path: Path, mode: Mode) -> object:
 
 def read_attribute(path: Path, mode: Mode) -> object:
     with cn.open(path, mode) as file:
-        return attributes.read(file.h5.id, "t") or "CorruptError: counts as absent"
+        return attributes.read_stored(file.h5.id, "t") or "CorruptError: counts as absent"
 
 
 def read_region(path: Path, mode: Mode) -> object:

@@ -19,8 +19,9 @@ from colonnade import kernels
 from colonnade.filters import chunk_reader, read_plan
 from colonnade.filters.codecs import new_array
 from colonnade.h5 import capi, datasets
-from colonnade.h5.chunks import ChunkSource, open_source
+from colonnade.h5.chunks import open_source
 from colonnade.h5.datasets import describe_dataset, reading
+from colonnade.nodes.chunk_source import ChunkSource
 from colonnade.stored_dtypes import raw_dtype
 
 N_ROWS, CHUNK = 1003, 100

@@ -17,10 +17,11 @@ import pytest
 import colonnade as cn
 from colonnade.edit.matrix_market import read_matrix_market
 from colonnade.errors import ConflictError, CorruptError, UnsupportedError
-from colonnade.format.global_heap import REFERENCE_DTYPE
 from colonnade.h5 import attributes, outside
-from colonnade.h5.damage import to_corrupt_error, translate_hdf5_errors
-from colonnade.h5.datasets import describe_dataset, follow_pointers, reading
+from colonnade.h5.datasets import describe_dataset, reading
+from colonnade.nodes.damage import to_corrupt_error, translate_hdf5_errors
+from colonnade.nodes.elements import follow_pointers
+from colonnade.nodes.heap_source import REFERENCE_DTYPE
 from tests.conftest import SetLimits
 
 
@@ -183,7 +184,7 @@ def test_a_collection_that_never_ends_is_not_given_to_the_library(tmp_path: Path
     free = heap_file(path)
     with h5py.File(path) as file:
         assert rows_of(file["x"].id) == [b"abc", b"de"]
-        assert attributes.read(file["/"].id, "t") == "text"
+        assert attributes.read_stored(file["/"].id, "t") == "text"
     for index, size in ((0, 0), (1, 2**64 - 16)):
         data = bytearray(path.read_bytes())
         data[free : free + 2] = index.to_bytes(2, "little")
@@ -193,7 +194,7 @@ def test_a_collection_that_never_ends_is_not_given_to_the_library(tmp_path: Path
         with h5py.File(spoiled) as file:
             with pytest.raises(OSError, match="its end is never reached"):
                 rows_of(file["x"].id)
-            assert attributes.read(file["/"].id, "t") is None
+            assert attributes.read_stored(file["/"].id, "t") is None
 
 
 def test_a_file_with_such_a_collection_can_be_written_anew(tmp_path: Path) -> None:
@@ -218,8 +219,8 @@ def test_references_are_not_in_the_global_heap(tmp_path: Path) -> None:
     data[free : free + 16] = bytes(16)
     path.write_bytes(data)
     with h5py.File(path) as file:
-        assert attributes.read(file["/"].id, "t") is None  # the collection never ends
-        assert isinstance(attributes.read(file["/"].id, "r"), h5py.Reference)
+        assert attributes.read_stored(file["/"].id, "t") is None  # the collection never ends
+        assert isinstance(attributes.read_stored(file["/"].id, "r"), h5py.Reference)
 
 
 LOOKS_LIKE_ONE = {
@@ -332,13 +333,13 @@ def test_an_attribute_kept_apart_in_a_collection_that_never_ends_is_not_read(tmp
         for number in range(20):
             file.attrs.create(f"a{number}", "text", dtype=h5py.string_dtype())
     with h5py.File(path) as file:
-        assert attributes.read(file["/"].id, "a7") == "text"
+        assert attributes.read_stored(file["/"].id, "a7") == "text"
     data = bytearray(path.read_bytes())
     at = data.index(b"GCOL") + 16
     data[at : at + 16] = bytes(16)
     path.write_bytes(data)
     with h5py.File(path) as file:
-        assert attributes.read(file["/"].id, "a7") is None
+        assert attributes.read_stored(file["/"].id, "a7") is None
 
 
 def test_sequences_of_text_are_followed_to_the_end(tmp_path: Path) -> None:
@@ -365,7 +366,7 @@ def test_an_attribute_that_claims_too_much_counts_as_absent(tmp_path: Path) -> N
     data = path.read_bytes().replace((1234).to_bytes(8, "little"), (2**40).to_bytes(8, "little"))
     path.write_bytes(data)
     with h5py.File(path) as file:
-        assert attributes.read(file["/"].id, "n") is None
+        assert attributes.read_stored(file["/"].id, "n") is None
 
 
 KEPT = Path(__file__).parent.parent / "faults" / "kept"

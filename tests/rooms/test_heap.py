@@ -22,11 +22,12 @@ import colonnade as cn
 from colonnade import kernels
 from colonnade.columns import raw as column_raw
 from colonnade.errors import CorruptError, UnsupportedError
-from colonnade.format.global_heap import REFERENCE_DTYPE
 from colonnade.h5 import capi
-from colonnade.h5 import heap as heap_room
-from colonnade.h5.datasets import describe_dataset, follow_pointers, reading
-from colonnade.h5.heap import HeapSource, open_heap
+from colonnade.h5 import chunks as heap_room
+from colonnade.h5.chunks import open_heap
+from colonnade.h5.datasets import describe_dataset, reading
+from colonnade.nodes.elements import follow_pointers
+from colonnade.nodes.heap_source import REFERENCE_DTYPE, HeapSource
 from tests.conftest import SetLimits
 
 pytestmark = pytest.mark.skipif(kernels.FORM != "c", reason="the NumPy form leaves the heap to the library")

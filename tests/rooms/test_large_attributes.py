@@ -12,8 +12,8 @@ import pytest
 import colonnade as cn
 from colonnade.errors import DataError
 from colonnade.h5 import attributes
-from colonnade.h5.damage import to_corrupt_error
 from colonnade.layouts.hep001 import describe
+from colonnade.nodes.damage import to_corrupt_error
 
 LONG = "x" * 70_000
 

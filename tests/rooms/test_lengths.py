@@ -173,14 +173,14 @@ def test_an_attribute_is_refused(tmp_path: Path, name: str, attribute: Any, form
             file["g"].attrs[f"before {number}"] = range(20)
         file["g"].attrs[name] = attribute
     with cn.open(path) as opened:
-        assert attributes.read(opened.h5["g"].id, name) == attribute
+        assert attributes.read_stored(opened.h5["g"].id, name) == attribute
     claim(path, len(WORD))
     found: list[object] = []
 
     def read() -> None:
         with cn.open(path) as opened:
-            found.append(attributes.read(opened.h5["g"].id, name))
-            found.append(attributes.inspect(opened.h5["g"].id, name))
+            found.append(attributes.read_stored(opened.h5["g"].id, name))
+            found.append(attributes.inspect_stored(opened.h5["g"].id, name))
 
     assert grown(read) < MOST_GROWN
     assert found[0] is None
@@ -195,8 +195,8 @@ def test_what_was_an_attribute_once_is_none_of_a_header(tmp_path: Path, form: st
         file.create_group("h").attrs["kind"] = WORD  # behind it, in nearby bytes
     claim(path, len(WORD))
     with cn.open(path) as opened:
-        assert attributes.read(opened.h5["g"].id, "kind") == "short"
-        assert attributes.read(opened.h5["h"].id, "kind") is None
+        assert attributes.read_stored(opened.h5["g"].id, "kind") == "short"
+        assert attributes.read_stored(opened.h5["h"].id, "kind") is None
 
 
 def test_a_header_that_goes_on_in_itself_ends() -> None:

@@ -17,6 +17,7 @@ from colonnade.columns.read import ColumnReader
 from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import CorruptError, FormatError
 from colonnade.h5.datasets import describe_dataset
+from colonnade.h5.handles import LibraryGroup
 from colonnade.model import ColumnInfo, ColumnOptions, Lists, Masked
 from tests.conftest import SetLimits
 
@@ -49,7 +50,7 @@ def described(written: WrittenColumn | WrittenLists, name: str) -> tuple[ColumnI
 
 def write(group: h5py.Group, rows: pa.Array, batch: int = 5) -> ColumnReader:
     writer = ListsWriter("x", rows.type, ColumnOptions(chunk_rows=CHUNK))
-    writer.start(group.id, rows.slice(0, batch), None, CHUNK)
+    writer.start(LibraryGroup.of(group.id), rows.slice(0, batch), None, CHUNK)
     for start in range(0, len(rows), batch):
         writer.write(rows.slice(start, batch))
     return ColumnReader(*described(writer.finish(), "x"))

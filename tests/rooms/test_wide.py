@@ -18,10 +18,11 @@ from h5py import h5a, h5f
 import colonnade as cn
 from colonnade import limits
 from colonnade.h5 import datasets, links
-from colonnade.h5.links import walk_groups
+from colonnade.h5.handles import LibraryGroup
 from colonnade.layouts import Layout, frame_parts, layout_of
 from colonnade.layouts.hep001 import describe as description
 from colonnade.model import LazyColumns, TableInfo
+from colonnade.nodes.paths import walk_groups
 
 KITS = Path(__file__).parent.parent / "conformance"
 FILES = sorted((KITS / "files").glob("*.h5"))
@@ -291,7 +292,7 @@ def test_lazy_and_whole_descriptions_are_equal(path: Path) -> None:
     """Of every table of the kit, right or wrong, a column described alone is what it is among the others."""
     n_tables = 0
     with h5py.File(path) as file:
-        for place, group in walk_groups(file.id):
+        for place, group in walk_groups(LibraryGroup.of(file["/"].id)):
             layout = layout_of(group)
             if layout is None or layout.name != "hep001":
                 continue
@@ -315,7 +316,7 @@ def test_lazy_and_whole_descriptions_of_frames_are_equal(path: Path) -> None:
     except OSError:
         return  # a case that is not an HDF5 file
     with file:
-        for place, group in walk_groups(file.id):
+        for place, group in walk_groups(LibraryGroup.of(file["/"].id)):
             layout = layout_of(group)
             if layout is None or layout.name not in FRAMES:
                 continue

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from colonnade.h5 import attributes
-from colonnade.h5.datasets import dataset_column
-from colonnade.h5.links import children, open_dataset
 from colonnade.layouts.contract import Layout
 from colonnade.layouts.frame_parts import header_of
 from colonnade.layouts.index_home import PlacedIndex, place_index, remove_index
 from colonnade.layouts.named_indexes import name_index, named_indexes, rename_named
 from colonnade.model import ColumnInfo, TableInfo
+from colonnade.nodes import attributes
+from colonnade.nodes.elements import dataset_column
 
 
 class Toy:
@@ -23,21 +22,21 @@ class Toy:
         return attributes.read_text(group, "toy") is not None
 
     def describe(self, group: Any, path: str) -> TableInfo:
-        datasets = [child.name for child in children(group) if child.kind == "dataset"]
-        columns = [dataset_column(name, *header_of(open_dataset(group, name), name)) for name in datasets]
+        datasets = [child.name for child in group.children() if child.kind == "dataset"]
+        columns = [dataset_column(name, *header_of(group.open_dataset(name), name)) for name in datasets]
         return TableInfo(path, "toy", columns[0].n_rows, tuple(columns), title=attributes.read_text(group, "toy"))
 
     def open_column(self, group: Any, column: ColumnInfo) -> tuple[Any, Any]:
-        return open_dataset(group, column.name), None
+        return group.open_dataset(column.name), None
 
     def unread_attributes(self, _group: Any) -> dict[str, object]:
         return {}
 
     def search_indexes(self, group: Any, info: TableInfo) -> list[PlacedIndex]:
-        return named_indexes(group, info, lambda name: open_dataset(group, name))
+        return named_indexes(group, info, group.open_dataset)
 
     def attach_index(self, group: Any, column: str, kind_word: str, dataset: Any) -> None:
-        name_index(column, kind_word, dataset, open_dataset(group, column))
+        name_index(column, kind_word, dataset, group.open_dataset(column))
 
     def rename_indexes(self, group: Any, info: TableInfo, column: str, new_name: str) -> None:
         rename_named(group, self.search_indexes(group, info), column, new_name)

@@ -18,9 +18,8 @@ from colonnade.anndata.values import AwkwardBuffers, Categorical, NaValue, Nulla
 from colonnade.arrays import Booleans
 from colonnade.errors import DataError, FormatError
 from colonnade.exchange.pandas_arrays import FrameParts, with_categories
-from colonnade.h5.attributes import read_text
-from colonnade.h5.links import open_group
 from colonnade.h5.nodes import StreamedArray
+from colonnade.nodes.attributes import read_text
 from colonnade.table import Query, Table
 
 _SCHEDULER = "threads"  # HDF5 handles cannot be sent to other processes
@@ -153,7 +152,7 @@ def arrow_frame(value: Any, where: str) -> FrameParts | None:
 
 def _na_value(table: Table, name: str) -> NaValue:
     """The na-value of a masked column: what a missing string means in comparisons."""
-    group = open_group(table._group, name)
+    group = table._group.open_group(name)
     return "NaN" if group is not None and read_text(group, "na-value") == "NaN" else "NA"
 
 

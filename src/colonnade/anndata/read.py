@@ -20,8 +20,7 @@ from colonnade.anndata.values import AwkwardBuffers, Categorical, Members, Nulla
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.exchange.pandas_arrays import make_frame
-from colonnade.h5 import attributes
-from colonnade.h5.links import dereference
+from colonnade.h5.handles import node_of
 from colonnade.h5.nodes import (
     Array,
     decode_texts,
@@ -36,6 +35,7 @@ from colonnade.h5.nodes import (
     shape_of,
 )
 from colonnade.layouts.foreign_tables import is_tenx, read_plain
+from colonnade.nodes import attributes
 from colonnade.table import open as open_file
 
 DEEPEST_GROUP = 64  # nested groups
@@ -140,7 +140,7 @@ class _Reading:
 
     def categorical(self, group: Any) -> Any:
         categories = _in_numpy(_Reading(False, self.below(group).depth).read(member(group, "categories")))
-        ordered = attributes.read_flag(group.id, "ordered")
+        ordered = attributes.read_flag(node_of(group.id), "ordered")
         if ordered is None:
             raise FormatError(f"{path_of(group)} has no flag `ordered`", path=path_of(group))
         return self._made_categorical(member(group, "codes"), categories, ordered)
@@ -170,11 +170,12 @@ class _Reading:
             raise FormatError(f"{path_of(values)} holds {read.dtype}", path=path_of(values))
         if mask.dtype.kind != "b" or len(mask) != len(read):
             raise FormatError(f"the mask of {path_of(group)} is not one boolean per value", path=path_of(group))
-        nullable = Nullable(read, mask, "NaN" if attributes.read_text(group.id, "na-value") == "NaN" else "NA")
+        nullable = Nullable(read, mask, "NaN" if attributes.read_text(node_of(group.id), "na-value") == "NaN" else "NA")
         return nullable.to_pandas() if self.pandas else nullable
 
     def awkward(self, group: Any) -> Any:
-        form, length = attributes.read_text(group.id, "form"), attributes.read_integers(group.id, "length")
+        node = node_of(group.id)
+        form, length = attributes.read_text(node, "form"), attributes.read_integers(node, "length")
         if form is None or length is None or len(length) != 1 or length[0] < 0:
             raise FormatError(f"{path_of(group)} has no form and length of an awkward array", path=path_of(group))
         try:
@@ -231,7 +232,7 @@ class _Reading:
         return read_plain(node)
 
     def _unmarked_group(self, group: Any) -> Any:
-        form = attributes.read_text(group.id, "h5sparse_format")
+        form = attributes.read_text(node_of(group.id), "h5sparse_format")
         if form is not None:
             if form not in ("csr", "csc"):
                 raise FormatError(f"{path_of(group)} is a sparse matrix of the form {form!r}", path=path_of(group))
@@ -244,8 +245,8 @@ class _Reading:
 
     def _legacy_categories(self, dataset: Any) -> tuple[Array, bool] | None:
         """The categories that a dataset of codes refers to, and whether they are ordered; None if it refers to none."""
-        references = attributes.read_references(dataset.id, "categories")
-        target = dereference(dataset.id, references[0]) if references else None
+        references = attributes.read_references(node_of(dataset.id), "categories")
+        target = node_of(dataset.id).dereference(references[0]) if references else None
         if target is None:
             return None
         stored = object_at(target)
@@ -257,20 +258,22 @@ class _Reading:
 
 def encoding_of(node: Any) -> tuple[str | None, str | None]:
     """The encoding-type and encoding-version of an object; None for each that is absent."""
-    return attributes.read_text(node.id, "encoding-type"), attributes.read_text(node.id, "encoding-version")
+    return attributes.read_text(node_of(node.id), "encoding-type"), attributes.read_text(
+        node_of(node.id), "encoding-version"
+    )
 
 
 def open_matrix(group: Any) -> SparseMatrix:
     """The matrix in a group of data, indices and indptr. Without attributes it is a 10x Genomics matrix, in CSC."""
-    kinds = (attributes.read_text(group.id, name) for name in ("encoding-type", "h5sparse_format"))
+    kinds = (attributes.read_text(node_of(group.id), name) for name in ("encoding-type", "h5sparse_format"))
     kind = next((kind for kind in kinds if kind is not None), "csc")
-    names = [name for name in ("shape", "h5sparse_shape") if attributes.storage_of(group.id, name) is not None]
+    names = [name for name in ("shape", "h5sparse_shape") if node_of(group.id).attribute_storage(name) is not None]
     shape = _shape(group, names[0]) if names else legacy.tenx_shape(group)
     return SparseMatrix(group, "csr" if kind in ("csr", "csr_matrix") else "csc", shape)
 
 
 def _shape(group: Any, name: str) -> tuple[int, int]:
-    shape = attributes.read_integers(group.id, name)
+    shape = attributes.read_integers(node_of(group.id), name)
     if shape is None or len(shape) != 2 or min(shape) < 0:
         raise CorruptError(f"the attribute {name} is not a matrix shape", path=path_of(group))
     return shape[0], shape[1]

@@ -17,9 +17,10 @@ from colonnade.anndata.sparse_matrix import SparseMatrix
 from colonnade.anndata.values import AwkwardBuffers, Categorical, Nullable
 from colonnade.errors import DataError, FormatError, UsageError
 from colonnade.exchange.pandas_arrays import make_frame
-from colonnade.h5 import attributes
+from colonnade.h5.handles import node_of
 from colonnade.h5.nodes import dtype_of, find_member, is_null, kind_of, member, path_of, shape_of
 from colonnade.model import ColumnInfo
+from colonnade.nodes import attributes
 from colonnade.selection import integers
 from colonnade.table import Table
 
@@ -89,7 +90,7 @@ def _column_rows(group: Any, column: ColumnInfo, read: Any, rows: RowIndices) ->
 def _nullable(group: Any, name: str, array: Any) -> Any:
     """A nullable pandas array, even if none of these rows is missing, with the `na-value` of the file."""
     node = find_member(group, name)
-    meaning = None if node is None else attributes.read_text(node.id, "na-value")
+    meaning = None if node is None else attributes.read_text(node_of(node.id), "na-value")
     values, mask = (array.values, array.mask) if isinstance(array, Nullable) else (array, np.zeros(len(array), bool))
     return Nullable(values, mask, "NaN" if meaning == "NaN" else "NA").to_pandas()
 

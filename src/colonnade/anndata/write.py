@@ -8,7 +8,6 @@ from typing import Any
 
 from colonnade.anndata.plan import Planned, PlannedArray, PlannedGroup, check_name, plan
 from colonnade.errors import ConflictError, UsageError
-from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.nodes import (
     ArrayOptions,
     check_writable,
@@ -24,6 +23,7 @@ from colonnade.h5.nodes import (
     replace_members,
     write_attributes,
 )
+from colonnade.nodes.damage import hdf5_errors
 
 COMPRESSIONS = (None, "gzip", "lzf")
 Chunks = bool | int | tuple[int, ...] | None

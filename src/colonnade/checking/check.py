@@ -18,15 +18,15 @@ from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.edit.index import Indexes
 from colonnade.errors import ColonnadeError, CorruptError
-from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.datasets import claims_too_much, dataset_column, describe_dataset, stored_bytes
-from colonnade.h5.links import children, join_path, open_dataset, open_group, walk_groups
 from colonnade.indexes.base import Wrong
 from colonnade.layouts import LAYOUTS, Layout, layout_of
 from colonnade.layouts.anndata_differences import face_differences
 from colonnade.layouts.contract import RawTable, Rules
 from colonnade.model import Breach, ColumnInfo, Finding, Masked, Progress, Rule
 from colonnade.nodes import Dataset, Group
+from colonnade.nodes.damage import hdf5_errors
+from colonnade.nodes.elements import claims_too_much, dataset_column
+from colonnade.nodes.paths import join_path, walk_groups
 from colonnade.pager.receipts import Receipts
 from colonnade.sparse import verify_sparse
 from colonnade.sparse.opened import SparseTarget
@@ -214,14 +214,14 @@ class Check:
 
     def _beside(self, path: str, group: Group) -> None:
         """Check the objects in a group that is not a table."""
-        for child in children(group):
+        for child in group.children():
             where = join_path(path, child.name)
             if child.kind == "external link":
                 message = "a link to another file, which is not followed: tables there are not checked"
                 self.report("T6", Breach("note", where, message, "an external link", "objects of this file"))
             elif child.kind in ("broken", "dataset") and self._sparse_array(group, child.name, where):
                 continue
-            elif child.kind == "broken" or (child.kind == "group" and open_group(group, child.name) is None):
+            elif child.kind == "broken" or (child.kind == "group" and group.open_group(child.name) is None):
                 self.report("H1", Breach("warning", where, "this link does not lead to an object that can be opened"))
             elif child.kind == "dataset":
                 for rules in layout_rules().values():
@@ -231,7 +231,7 @@ class Check:
 
     def _sparse_array(self, group: Group, name: str, path: str) -> bool:
         """Check a dataset that HDF5 cannot open; False where HDF5 can, or where it is not a sparse array either."""
-        if self.sparse is None or open_dataset(group, name) is not None:
+        if self.sparse is None or group.open_dataset(name) is not None:
             return False
         try:
             found = verify_sparse(self.sparse, path, deep=self.values)
@@ -307,7 +307,7 @@ class Check:
                 self.report("C6", breach)
 
     def _claims_too_much(self, path: str, column: ColumnInfo, dataset: Dataset) -> bool:
-        claimed, stored = column.n_rows * column.type.size, stored_bytes(dataset)
+        claimed, stored = column.n_rows * column.type.size, dataset.stored_bytes()
         self.checked.bytes_read += stored
         if not claims_too_much(claimed, stored):
             return False
@@ -328,7 +328,7 @@ class Check:
         return missing
 
     def _read_categories(self, path: str, dataset: Dataset) -> None:
-        info = describe_dataset(dataset)
+        info = dataset.describe()
         n_rows = info.shape[0] if info.shape else 0
         plain = dataset_column(f"{path.rsplit('/', 1)[-1]} (categories)", info, n_rows)
         if not self._claims_too_much(path, plain, dataset):

@@ -13,13 +13,13 @@ from colonnade.checking.check import Check, Findings, rules_of
 from colonnade.dataclass import dataclass
 from colonnade.edit.index import Indexes
 from colonnade.errors import ColonnadeError, FormatError, UnsupportedError, UsageError
-from colonnade.h5.damage import hdf5_errors
 from colonnade.layouts import Layout
 from colonnade.layouts.anndata_differences import face_differences
 from colonnade.layouts.contract import RawTable
 from colonnade.layouts.index_home import IndexPlan
 from colonnade.model import Repair, shown_name
 from colonnade.nodes import Group
+from colonnade.nodes.damage import hdf5_errors
 from colonnade.pager.receipts import Receipts
 from colonnade.sparse.opened import SparseTarget
 

@@ -16,8 +16,8 @@ from colonnade.cli.answer import report_error
 from colonnade.errors import ColonnadeError
 
 if TYPE_CHECKING:  # imported by the commands that need them
-    from colonnade.h5.vetting import Links
     from colonnade.model import Severity
+    from colonnade.nodes.protocols import Links
     from colonnade.pager.receipts import Trust
 
 

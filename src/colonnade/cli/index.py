@@ -10,9 +10,9 @@ from colonnade.cli.choose import is_path_of_table, only_table, print_tables
 from colonnade.cli.progress import counting_rows
 from colonnade.cli.text import cell, lines, new_grid, open_console, show_file, show_title
 from colonnade.errors import UsageError
-from colonnade.h5.vetting import Links
 from colonnade.indexes import KINDS
 from colonnade.model import Finding, IndexInfo
+from colonnade.nodes.protocols import Links
 from colonnade.table import File, Table, open
 from colonnade.table.show import size_text
 

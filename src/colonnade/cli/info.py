@@ -24,8 +24,8 @@ from colonnade.cli.text import (
 )
 from colonnade.cli.values import plain_value, plain_values
 from colonnade.errors import ColonnadeError
-from colonnade.h5.vetting import Links
 from colonnade.model import ColumnInfo
+from colonnade.nodes.protocols import Links
 from colonnade.table import Column, Table
 from colonnade.table.show import size_text, type_word
 

@@ -9,20 +9,11 @@ from colonnade.cli.answer import FINE, Facts, print_json
 from colonnade.cli.choose import file_facts
 from colonnade.cli.text import cell, lines, new_grid, open_console, plural, show_file
 from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError
-from colonnade.h5.attributes import read_text
-from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.datasets import describe_dataset, stored_bytes
-from colonnade.h5.links import (
-    Child,
-    children,
-    decode_name,
-    encode_name,
-    join_path,
-    open_dataset,
-    open_group,
-    walk_groups,
-)
 from colonnade.nodes import Group
+from colonnade.nodes.attributes import read_text
+from colonnade.nodes.damage import hdf5_errors
+from colonnade.nodes.paths import decode_name, encode_name, join_path, walk_groups
+from colonnade.nodes.protocols import Child
 from colonnade.table import File, open
 from colonnade.table.show import size_text
 from colonnade.table.sparse import open_sparse
@@ -64,9 +55,9 @@ def _objects(file: File) -> Iterator[Facts]:
     foreign = file._consistent(file._foreign_tables)
     sparse = _sparse_arrays(file)
     inside: set[str] = set()  # groups that are columns of a table, or hold parts of them
-    for path, group in walk_groups(file.h5["/"].id):
+    for path, group in walk_groups(file._handle.root):
         try:
-            links, problem = children(group), None
+            links, problem = group.children(), None
         except CorruptError as error:
             links, problem = [], str(error)
         if path in inside:
@@ -147,7 +138,7 @@ def _sparse_entry(file: File, path: str) -> Facts:
 def _link_entry(group: Group, path: str, link: Child) -> Facts | None:
     """The line for the target of a link; None for a group that can be opened, which has its own line."""
     if link.kind == "group":
-        broken = open_group(group, link.name) is None
+        broken = group.open_group(link.name) is None
         return _entry(path, "broken", problem="a group that cannot be opened") if broken else None
     if link.kind == "dataset":
         return _array_entry(group, path, link.name)
@@ -158,13 +149,13 @@ def _link_entry(group: Group, path: str, link: Child) -> Facts | None:
 
 
 def _array_entry(group: Group, path: str, name: str) -> Facts:
-    dataset = open_dataset(group, name)
+    dataset = group.open_dataset(name)
     if dataset is None:
         return _entry(path, "broken", problem="a dataset that cannot be opened")
     try:
-        found = describe_dataset(dataset)
+        found = dataset.describe()
         shape = None if dataset.shape is None else list(dataset.shape)
-        return _entry(path, "array", shape=shape, type=str(found.type), bytes=stored_bytes(dataset))
+        return _entry(path, "array", shape=shape, type=str(found.type), bytes=dataset.stored_bytes())
     except hdf5_errors() as error:
         return _entry(path, "broken", problem=f"a dataset whose header cannot be read: {error}")
 

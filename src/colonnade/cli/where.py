@@ -23,8 +23,8 @@ from colonnade.cli.text import cell, columns_shown, open_console, plural, say, s
 from colonnade.cli.values import plain_values
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
-from colonnade.h5.vetting import Links
 from colonnade.model import Progress
+from colonnade.nodes.protocols import Links
 from colonnade.pager.receipts import Trust
 from colonnade.pager.safe_files import open_device, written_whole
 from colonnade.query.plan import Plan

@@ -19,17 +19,13 @@ from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import DataError, UnsupportedError
 from colonnade.filters.names import known_filters
 from colonnade.h5.attributes import copy_attributes
-from colonnade.h5.datasets import (
-    DatasetPlan,
-    create_dataset,
-    default_chunk_rows,
-    is_shown_as_stored,
-    reading,
-)
+from colonnade.h5.datasets import DatasetPlan
+from colonnade.h5.handles import create_dataset
 from colonnade.h5.links import rename, unlink
 from colonnade.h5.row_sink import RowSink, can_column_grow, resize, write_rows
 from colonnade.model import ColumnInfo, ColumnOptions, Plain, StoredType
 from colonnade.nodes import Dataset, Group
+from colonnade.nodes.elements import default_chunk_rows, is_shown_as_stored
 from colonnade.stored_dtypes import memory_dtype
 
 
@@ -74,7 +70,7 @@ class CarriedWriter:
         plan = DatasetPlan(column.type, chunk_rows, known_filters(column.filters), column.fill)
         new = create_dataset(group, f"{link}\x01aside", plan, self._n_rows, old.get_type())
         for start, stop in cut(0, self._n_rows, chunk_rows, column.type):
-            with reading(old, column, start, stop - start) as image:
+            with old.reading(column, start, stop - start) as image:
                 write_rows(new, column.type, start, image, stop - start)
         copy_attributes(old, new)
         self._dataset, self._replaced = new, True

@@ -26,9 +26,8 @@ from colonnade.columns.plain import MOST_SHOWN, CodecDecoder, Standing, numbers_
 from colonnade.columns.raw import Decoder, Present, Raw, any_of, part_of, set_column
 from colonnade.columns.strings import Places, TextLookup
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
-from colonnade.h5.datasets import describe_dataset, reading, written_rows
-from colonnade.h5.heap import Strings, open_heap
 from colonnade.model import CategoriesInfo, CodeCodec, ColumnInfo
+from colonnade.nodes.heap_source import Strings
 
 MOST_UNWRITTEN_CATEGORIES = 1 << 20  # bytes of categories that were never written
 
@@ -82,15 +81,15 @@ class Categories:
             raise FormatError(f"column {name!r}: its categories are not {kind}: {error}", column=name) from error
 
     def _read(self) -> pa.Array:
-        info, dataset = self.info, describe_dataset(self.stored)
+        info, dataset = self.info, self.stored.describe()
         self._check_written(info.n_categories, dataset.type.size)
         kind = value_type(info.type, info.units, info.arrow_type)
-        heap = open_heap(self.stored, dataset.type, dataset.filters)
+        heap = self.stored.heap_source(dataset.type, dataset.filters)
         strings = heap.read(0, info.n_categories) if heap is not None else None
         try:
             if strings is not None:
                 return decode_strings(strings, kind, None)
-            with reading(self.stored, dataset, 0, info.n_categories) as image:
+            with self.stored.reading(dataset, 0, info.n_categories) as image:
                 return decode(image, info.type, kind)
         except CorruptError as error:
             set_column(error, f"{self._column.name} (categories)")
@@ -98,7 +97,7 @@ class Categories:
 
     def _check_written(self, n_categories: int, size: int) -> None:
         """Refuse to read many categories that were never written: a file may claim any number of them."""
-        n_written = written_rows(self.stored)
+        n_written = self.stored.written_rows()
         if (n_categories - n_written) * max(size, 1) > MOST_UNWRITTEN_CATEGORIES:
             name = self._column.name
             raise UnsupportedError(

@@ -24,9 +24,9 @@ from colonnade.columns.missing import Mask, find_missing, find_missing_strings, 
 from colonnade.columns.strings import string_buffers
 from colonnade.errors import CorruptError, UnsupportedError, UsageError, rows_as
 from colonnade.filters.codecs import new_array
-from colonnade.h5.datasets import with_length
-from colonnade.h5.heap import Strings
 from colonnade.model import ColumnInfo, Plain, Pointers, StoredType, shown_name
+from colonnade.nodes.elements import with_length
+from colonnade.nodes.heap_source import Strings
 from colonnade.stored_dtypes import memory_dtype
 
 

@@ -21,8 +21,8 @@ from colonnade.columns.arrow_types import ComplexType, complex_values, python_va
 from colonnade.columns.strings import byte_lengths, holds_nul
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError, rows_as
-from colonnade.h5.datasets import fill_element
 from colonnade.model import StoredType, shown_name
+from colonnade.nodes.elements import fill_element
 from colonnade.stored_dtypes import SEQUENCE_DTYPE, integer_bounds, memory_dtype
 
 

@@ -33,11 +33,13 @@ from colonnade.columns.strings import byte_lengths, holds_nul, string_buffers
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
 from colonnade.filters.apply import trial_size
-from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows, describe_dataset
+from colonnade.h5.datasets import DatasetPlan
+from colonnade.h5.handles import create_dataset
 from colonnade.h5.row_sink import resize, write_rows
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, shown_name
 from colonnade.nodes import Dataset, Group
+from colonnade.nodes.damage import hdf5_errors
+from colonnade.nodes.elements import default_chunk_rows
 from colonnade.selection import RowNumbers
 from colonnade.stored_dtypes import memory_dtype
 
@@ -471,7 +473,7 @@ def add_categories(dataset: Dataset, values: pa.Array, n_before: int, column: st
     new = values.slice(n_before)
     if dataset is None or not pa.types.is_string(new.type) or contains_nul(new):
         return False
-    info = describe_dataset(dataset)
+    info = dataset.describe()
     if info.type.kind not in ("text", "string") or info.chunk_rows is None or info.shape != (n_before,):
         return False
     if info.type.kind == "string" and not _takes(info.type, new):

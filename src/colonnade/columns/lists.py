@@ -23,9 +23,9 @@ from colonnade.columns.missing import Mask
 from colonnade.columns.raw import cut, refuse_unreadable, runs
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import FormatError, UsageError
-from colonnade.h5.datasets import dataset_column, describe_dataset
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
 from colonnade.nodes import Dataset, Group
+from colonnade.nodes.elements import dataset_column
 from colonnade.selection import RowNumbers
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class ListsFetcher:
 
 def offsets_column(column: ColumnInfo, dataset: Dataset) -> ColumnInfo:
     """The offsets of a column of lists as a column."""
-    info, name = describe_dataset(dataset), column.name
+    info, name = dataset.describe(), column.name
     n_offsets = info.shape[0] if info.shape is not None and len(info.shape) == 1 else -1
     if info.type.kind != "integer" or n_offsets not in (column.n_rows, column.n_rows + 1):
         raise FormatError(f"column {name!r} has no offsets of its {column.n_rows} lists", column=name)

@@ -27,10 +27,10 @@ from colonnade.columns.raw import (
     set_column,
 )
 from colonnade.errors import CorruptError, FormatError
-from colonnade.h5.datasets import dataset_column, describe_dataset
-from colonnade.h5.heap import Strings
 from colonnade.model import ColumnInfo
 from colonnade.nodes import Dataset
+from colonnade.nodes.elements import dataset_column
+from colonnade.nodes.heap_source import Strings
 from colonnade.selection import RowNumbers
 
 
@@ -112,7 +112,7 @@ class MaskedFetcher:
 
 def mask_column(column: ColumnInfo, mask: Dataset) -> ColumnInfo:
     """The mask as a column. The layout has already checked that it holds booleans and is as long as the values."""
-    info = describe_dataset(mask)
+    info = mask.describe()
     n_rows = info.shape[0] if info.shape else 0
     if info.type.kind != "boolean" or n_rows != column.n_rows:
         raise FormatError(f"the mask of column {column.name!r} has changed", column=column.name)

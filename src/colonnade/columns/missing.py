@@ -16,9 +16,9 @@ import pyarrow as pa
 from colonnade import compute as pc
 from colonnade import kernels
 from colonnade.arrays import Booleans, Image
-from colonnade.h5.datasets import follow_pointers, with_length
-from colonnade.h5.heap import Strings
 from colonnade.model import StoredType
+from colonnade.nodes.elements import follow_pointers, with_length
+from colonnade.nodes.heap_source import Strings
 from colonnade.stored_dtypes import integer_bounds, memory_dtype
 
 Mask = Booleans

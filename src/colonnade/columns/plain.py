@@ -25,8 +25,8 @@ from colonnade.columns.missing import Mask
 from colonnade.columns.raw import Present, Raw, any_of, part_of
 from colonnade.columns.strings import string_buffers
 from colonnade.errors import DataError, FormatError
-from colonnade.h5.heap import Strings
 from colonnade.model import Codec, ColumnInfo, StoredType
+from colonnade.nodes.heap_source import Strings
 from colonnade.stored_dtypes import memory_dtype
 
 

@@ -33,10 +33,10 @@ from colonnade.columns.raw import (
 from colonnade.columns.strings import Places
 from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError
 from colonnade.filters.codecs import new_array
-from colonnade.h5.datasets import claims_too_much, dataset_column, describe_dataset, stored_bytes
-from colonnade.h5.heap import Strings
 from colonnade.model import ColumnInfo
 from colonnade.nodes import Dataset
+from colonnade.nodes.elements import claims_too_much, dataset_column
+from colonnade.nodes.heap_source import Strings
 from colonnade.selection import RowNumbers
 
 _MOST = 2**31 - 1  # the largest offset in an Arrow string array
@@ -72,7 +72,7 @@ class PointerHeap:
 
     def refuse_too_much(self, total: int) -> None:
         """Raise an UnsupportedError if strings of `total` bytes are far more than the heap can hold."""
-        stored = stored_bytes(self.dataset)
+        stored = self.dataset.stored_bytes()
         if claims_too_much(total, stored):
             name = self.column.name
             message = f"column {name!r}: rows point to {total:,} bytes of text, but the heap has {stored:,} in the file"
@@ -104,7 +104,7 @@ class PointerHeap:
             name = self.column.name
             if self.dataset is None:
                 raise FormatError(f"column {name!r} has lost its heap", column=name)
-            info = describe_dataset(self.dataset)
+            info = self.dataset.describe()
             is_bytes = info.type.kind == "integer" and info.type.size == 1 and not info.type.signed
             if not is_bytes or info.shape is None or len(info.shape) != 1:
                 raise FormatError(f"the heap of column {name!r} is not a one-dimensional array of bytes", column=name)
@@ -187,7 +187,7 @@ class PointerFetcher:
     @property
     def stored_bytes(self) -> int:
         """Bytes that the pointers and the heap take in the file."""
-        return self._rows.stored_bytes + stored_bytes(self._heap.dataset)
+        return self._rows.stored_bytes + self._heap.dataset.stored_bytes()
 
     def written_rows(self) -> int:
         return self._rows.written_rows()

@@ -14,17 +14,11 @@ from colonnade.arrays import Image
 from colonnade.columns.keys import Keys, Numbers
 from colonnade.columns.missing import Mask, bits_of_fill
 from colonnade.errors import CorruptError, FormatError
-from colonnade.h5.chunks import ChunkSource, by_chunk, open_source
-from colonnade.h5.datasets import (
-    describe_dataset,
-    follow_pointers,
-    reading,
-    stored_bytes,
-    written_rows,
-)
-from colonnade.h5.heap import HeapSource, Strings, open_heap
 from colonnade.model import ColumnInfo, Plain, StoredType
 from colonnade.nodes import Dataset
+from colonnade.nodes.chunk_source import ChunkSource, by_chunk
+from colonnade.nodes.elements import follow_pointers
+from colonnade.nodes.heap_source import HeapSource, Strings
 from colonnade.selection import RowNumbers
 from colonnade.stored_dtypes import memory_dtype, raw_dtype
 
@@ -123,8 +117,8 @@ class DatasetFetcher:
         self.dataset = dataset
         self.source: ChunkSource | HeapSource | None = None
         if column.problem is None and column.storage in ("chunked", "contiguous"):
-            self.source = open_heap(dataset, column.type, column.filters) or open_source(
-                dataset, raw_dtype(column.type), column.filters, _look_for(column)
+            self.source = dataset.heap_source(column.type, column.filters) or dataset.chunk_source(
+                raw_dtype(column.type), column.filters, _look_for(column)
             )
         self.n_threads = n_threads if self.source is not None else 1  # libhdf5 serves one thread at a time
 
@@ -137,7 +131,7 @@ class DatasetFetcher:
     @contextmanager
     def by_library(self, start: int, count: int, step: int = 1) -> Iterator[Raw]:
         refuse_unreadable(self.column)
-        with reading(self.dataset, self.column, start, count, step) as image:
+        with self.dataset.reading(self.column, start, count, step) as image:
             yield image
 
     def take(self, rows: RowNumbers) -> Raw | None:
@@ -150,10 +144,10 @@ class DatasetFetcher:
 
     @property
     def stored_bytes(self) -> int:
-        return stored_bytes(self.dataset)
+        return self.dataset.stored_bytes()
 
     def written_rows(self) -> int:
-        return written_rows(self.dataset)
+        return self.dataset.written_rows()
 
 
 def refuse_unreadable(column: ColumnInfo) -> None:
@@ -238,8 +232,8 @@ def set_column(error: CorruptError, name: str, row_of: Callable[[int], int] | No
 
 def read_stored(dataset: Dataset, start: int, count: int) -> np.ndarray:
     """Elements of a dataset as a NumPy array: codes, numbers, bytes. Nothing is decoded, so no value can be invalid."""
-    info = describe_dataset(dataset)
-    with reading(dataset, info, start, count) as image:
+    info = dataset.describe()
+    with dataset.reading(info, start, count) as image:
         return _elements(image, info.type)
 
 

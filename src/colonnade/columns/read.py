@@ -30,11 +30,10 @@ from colonnade.columns.raw import (
 )
 from colonnade.columns.strings import Places
 from colonnade.errors import CorruptError
-from colonnade.h5.chunks import ChunkSource
-from colonnade.h5.datasets import dataset_column, describe_dataset
-from colonnade.h5.references import follow_reference
 from colonnade.model import Coded, ColumnInfo, Form, Lists, Masked, Plain, Pointers, Sectioned
 from colonnade.nodes import Dataset
+from colonnade.nodes.chunk_source import ChunkSource
+from colonnade.nodes.elements import dataset_column
 from colonnade.predicate.bound import Domain, Key
 from colonnade.selection import RowNumbers
 from colonnade.stored_dtypes import memory_dtype
@@ -130,7 +129,7 @@ class ColumnReader:
         else:
             return self
         if self._lenient is None:
-            info = describe_dataset(dataset)
+            info = dataset.describe()
             name = f"{self.column.name} (categories)"
             plain = dataset_column(name, info, found.n_categories)
             plain = replace(plain, units=found.units, arrow_type=found.arrow_type)
@@ -268,7 +267,7 @@ class ColumnReader:
 
     def follow(self, row: int) -> Any | None:
         """The array, or the part of it, that the reference in a row points to; None for a null reference."""
-        return follow_reference(self._stored.dataset, row, self.column.name)
+        return self._stored.dataset.follow_reference(row, self.column.name)
 
     def categories(self) -> pa.Array:
         """The categories of a categorical column, read once."""

@@ -22,7 +22,6 @@ from colonnade.columns.mapping import TEXT_BY_CATEGORIES, plain_type, stored_cod
 from colonnade.columns.raw import cut
 from colonnade.columns.strings import byte_lengths
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
-from colonnade.h5.datasets import describe_dataset, reading
 from colonnade.h5.links import rename, unlink
 from colonnade.model import ColumnOptions
 from colonnade.nodes import Group
@@ -93,9 +92,9 @@ class TextWriter:
 
 def _text_of(coded: WrittenColumn, categories: pa.Array) -> Iterator[pa.Array]:
     """The rows of a column that was written by categories, as strings, a few MiB at a time."""
-    info = describe_dataset(coded.dataset)
+    info = coded.dataset.describe()
     for start, stop in cut(0, coded.n_rows, info.chunk_rows or coded.n_rows, info.type):
-        with reading(coded.dataset, info, start, stop - start) as codes:
+        with coded.dataset.reading(info, start, stop - start) as codes:
             yield decode_coded_text(codes, categories, coded.form.fill)
 
 

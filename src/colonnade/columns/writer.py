@@ -47,19 +47,13 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, FormatError, UsageError, rows_as
 from colonnade.filters.names import PORTABLE, check_filters, cuts_off_bits, known_filters, without_scale_offset
 from colonnade.h5.attributes import copy_attributes
-from colonnade.h5.datasets import (
-    DatasetPlan,
-    create_dataset,
-    default_chunk_rows,
-    describe_dataset,
-    leads_nowhere,
-    reading,
-    written_rows,
-)
+from colonnade.h5.datasets import DatasetPlan, leads_nowhere
+from colonnade.h5.handles import create_dataset
 from colonnade.h5.links import move, rename, unlink
 from colonnade.h5.row_sink import CannotSkipFilter, RowSink, can_column_grow, resize, write_rows
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions
 from colonnade.nodes import Dataset, Group
+from colonnade.nodes.elements import default_chunk_rows
 from colonnade.stored_dtypes import memory_dtype
 from colonnade.threads import default_threads
 
@@ -518,14 +512,14 @@ class ColumnWriter:
         self._drain()
         if self._dataset is None:
             return
-        form, info = self._form, describe_dataset(self._dataset)
+        form, info = self._form, self._dataset.describe()
         sink = RowSink(self._dataset, form.stored)
         for start, stop in cut(0, self._n_written, self.chunk_rows, form.stored):
             image = sink.read(start, stop - start, memory_dtype(form.stored))
             if image is not None:
                 yield decode(image, form.values_type, form.kind, form.fill)
                 continue
-            with reading(self._dataset, info, start, stop - start) as image:
+            with self._dataset.reading(info, start, stop - start) as image:
                 yield decode(image, form.values_type, form.kind, form.fill)
 
     def _copy_into(self, form: ElementForm, chunk_rows: int | None = None) -> None:
@@ -535,7 +529,7 @@ class ColumnWriter:
         if self._plan is None or is_only_marked:  # no row is missing yet, so no row changes
             self._form = form
             return
-        if self._dataset is not None and self._n_written - written_rows(self._dataset) > MOST_UNWRITTEN_COPIED:
+        if self._dataset is not None and self._n_written - self._dataset.written_rows() > MOST_UNWRITTEN_COPIED:
             raise FormatError(
                 f"column {self.name!r} claims {self._n_written:,} rows, most of which were never written: it is not "
                 "copied into another form",

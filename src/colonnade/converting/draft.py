@@ -9,7 +9,6 @@ from colonnade.converting.rows import rows_of
 from colonnade.dataclass import dataclass
 from colonnade.edit.create import Draft, TableOptions, prepare
 from colonnade.errors import DataError, UsageError
-from colonnade.h5.links import group_at
 from colonnade.layouts import Layout, named_layout
 from colonnade.layouts.conversion import (
     STRING_ATTRIBUTES,
@@ -20,6 +19,7 @@ from colonnade.layouts.conversion import (
 )
 from colonnade.model import Progress
 from colonnade.nodes import Node
+from colonnade.nodes.paths import group_at
 from colonnade.table import File, Table
 
 

@@ -15,10 +15,10 @@ from colonnade.dataclass import dataclass
 from colonnade.edit.sparse_copy import MovingArrays
 from colonnade.errors import UsageError
 from colonnade.h5.copying import copy_file
-from colonnade.h5.links import address, children, group_at, is_shared, join_path
 from colonnade.layouts import LAYOUTS, located, named_layout, new_directory
 from colonnade.model import Progress
 from colonnade.nodes import Group
+from colonnade.nodes.paths import group_at, join_path
 from colonnade.sparse.opened import OpenTarget
 from colonnade.table import File, Table
 from colonnade.table import open as open_file
@@ -125,7 +125,7 @@ def _other_paths(source: File, path: str) -> Iterator[str]:
     """The objects of a file outside a table, except the groups that contain the table."""
     group, here = group_at(source._handle.root, "/"), ""
     for part in [part for part in path.split("/") if part]:
-        yield from (join_path(here or "/", child.name) for child in children(group) if child.name != part)
+        yield from (join_path(here or "/", child.name) for child in group.children() if child.name != part)
         here = join_path(here or "/", part)
         group = group_at(group, part)
 
@@ -174,7 +174,7 @@ class _Conversion:
             raise UsageError("the root of this file is a table: convert has no place for its layout's group")
         with open_file(target, "w") as file:
             reported = _Progress(progress, sum(self.sizes.values()))
-            places = [place for group in groups.values() if (place := address(group)) is not None]
+            places = [place for group in groups.values() if (place := group.address) is not None]
             self._copy(root, file, places, reported)
             for path, draft in self.drafts.items():
                 draft.write(file, path, partial(reported.rows, self.sizes[path]))
@@ -205,11 +205,11 @@ def _refuse_what_would_be_lost(table: Table) -> None:
     """Refuse a table whose group holds other objects, or has a second name: neither would be copied."""
     group, path = table._group, table.path
     own = table._layout.own_objects(group)
-    foreign = sorted(child.name for child in children(group) if child.name not in own)
+    foreign = sorted(child.name for child in group.children() if child.name not in own)
     if foreign:
         where = ", ".join(join_path(path, name) for name in foreign[:5])
         raise UsageError(f"{where}: in the group of a table, but no part of it: move it elsewhere first", path=path)
-    if path != "/" and is_shared(group):
+    if path != "/" and group.is_shared:
         raise UsageError(f"{path} has a second name (a hard link), which would be lost: unlink it first", path=path)
 
 

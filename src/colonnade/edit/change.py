@@ -28,24 +28,14 @@ from colonnade.exchange.pandas_notes import Note, meaning, read_note, write_note
 from colonnade.exchange.sources import Source, family, source_from
 from colonnade.h5.attributes import LARGEST_IN_HEADER, encode_value, write_values
 from colonnade.h5.files import FileHandle
-from colonnade.h5.links import (
-    dataset_at,
-    encode_name,
-    exists,
-    group_at,
-    holds_large_attributes,
-    join_path,
-    open_dataset,
-    open_group,
-    rename,
-    unlink,
-    with_large_attributes,
-)
+from colonnade.h5.handles import with_large_attributes
+from colonnade.h5.links import holds_large_attributes, rename, unlink
 from colonnade.layouts import Layout, ResumedWriter
 from colonnade.layouts.anndata_view import Recipe, Touched, faced_options, follow_face, recipe_of
 from colonnade.layouts.index_home import OpenIndex
 from colonnade.model import DEFAULT_CHUNK_ROWS, Coded, ColumnInfo, ColumnOptions, Progress, TableInfo
 from colonnade.nodes import Group
+from colonnade.nodes.paths import dataset_at, encode_name, group_at, join_path
 from colonnade.pager.receipts import Receipts
 from colonnade.selection import Selection, row_numbers
 from colonnade.sparse.draft import SparseDraft, put_drafts, retire_arrays, set_texts_of
@@ -91,7 +81,7 @@ class OpenTable:
     def check_is_free(self, name: str) -> None:
         """Refuse a column name that is already taken."""
         taken = name in self.info.by_name or any(name == other.name for other in self.info.others)
-        if taken or (self.layout.names_are_links and exists(self.group, name)):
+        if taken or (self.layout.names_are_links and self.group.has_link(name)):
             raise UsageError(f"{self.info.path} has an object {name!r} already: choose another name", column=name)
 
     def check_is_whole(self) -> None:
@@ -510,11 +500,11 @@ def replace_column(
         is_label = name in table.info.label_names
         written = _write_whole(table, name, array, options, is_label)
     except BaseException:  # without a journal, this is the only rollback
-        if exists(table.group, link):
+        if table.group.has_link(link):
             unlink(table.group, link)
         rename(table.group, old, link)
         raise
-    table.layout.edit.replace_column(table.group, table.info, written, open_dataset(table.group, old))
+    table.layout.edit.replace_column(table.group, table.info, written, table.group.open_dataset(old))
     _note_pandas(table, written, found if note is None else note)
     unlink(table.group, old)
     _follow_face(table, {name: None})
@@ -602,7 +592,7 @@ def set_attributes(
 def column_node(group: Group, column: ColumnInfo) -> Any:
     """The dataset or group of a column, which holds its attributes."""
     link = column.link or column.name
-    node = open_dataset(group, link) or open_group(group, link)
+    node = group.open_dataset(link) or group.open_group(link)
     if node is None:
         raise FormatError(f"cannot open column {column.name!r}: {column.problem}", column=column.name)
     return node

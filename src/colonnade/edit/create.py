@@ -25,23 +25,12 @@ from colonnade.errors import ColumnNotFound, DataError, UsageError, nearest_name
 from colonnade.exchange.arrays import array_from
 from colonnade.exchange.pandas_notes import meaning, read_note
 from colonnade.exchange.sources import Source, source_from, with_strings
-from colonnade.h5.links import (
-    children,
-    exists,
-    group_at,
-    holds_large_attributes,
-    join_path,
-    link_names,
-    move,
-    open_dataset,
-    open_group,
-    rename,
-    unlink,
-)
+from colonnade.h5.links import holds_large_attributes, move, rename, unlink
 from colonnade.layouts import Create, Layout, NewWriter, layout_of, named_layout
 from colonnade.layouts.anndata_view import AnnDataOption, check_wish, faced_options, make_face
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnOptions, Progress, TableText
 from colonnade.nodes import Group
+from colonnade.nodes.paths import group_at, join_path
 from colonnade.sparse.draft import SparseDraft
 
 WriteMode = Literal["error", "replace"]
@@ -346,18 +335,18 @@ class TablePath:
                     "objects belong: choose another path",
                     rule="T7",
                 )
-            if open_dataset(above, part) is not None:
+            if above.open_dataset(part) is not None:
                 here = "/" + "/".join(parts[: depth + 1])
                 raise UsageError(f"{here} is a dataset: choose another path for the table", path=here)
-            above = open_group(above, part) if exists(above, part) else None
+            above = above.open_group(part) if above.has_link(part) else None
 
     def _check_free(self, mode: WriteMode) -> Group | None:
         """The group to move into, None when the path is free; a UsageError when it is taken."""
         if not exists_path(self._root, self._path):
             return None
-        group = open_group(self._root, self._path)
+        group = self._root.open_group(self._path)
         layout = layout_of(group) if group is not None else None
-        if group is None or (layout is None and link_names(group)):
+        if group is None or (layout is None and group.link_names()):
             raise UsageError(
                 f"{self._path} holds other objects and is not a table: choose another path", path=self._path
             )
@@ -367,7 +356,7 @@ class TablePath:
                 path=self._path,
             )
         own = layout.own_objects(group) if layout is not None else set()
-        foreign = {child.name for child in children(group)} - own
+        foreign = {child.name for child in group.children()} - own
         for name in self._draft.names if self._draft.layout.names_are_links else ():
             if name in foreign:
                 raise UsageError(
@@ -421,7 +410,7 @@ class TablePath:
         if layout is not None:
             layout.edit.clear(self._target)
         aside = group_at(self._root, self._aside)
-        for child in children(aside):
+        for child in aside.children():
             move(aside, child.name, self._target)
         unlink(self._root, self._aside)
         return self._target
@@ -434,13 +423,13 @@ class TablePath:
 
 def exists_path(root: Group, path: str) -> bool:
     """Whether every link of an absolute path exists."""
-    group = open_group(root, "/")
+    group = root.open_group("/")
     parts = [part for part in path.split("/") if part]
     for depth, part in enumerate(parts):
-        if group is None or not exists(group, part):
+        if group is None or not group.has_link(part):
             return False
         if depth < len(parts) - 1:
-            group = open_group(group, part)
+            group = group.open_group(part)
     return True
 
 

@@ -14,7 +14,6 @@ from colonnade.columns.keys import Keys
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError, UsageError
-from colonnade.h5.links import address, open_group
 from colonnade.h5.row_sink import CannotSkipFilter, can_grow
 from colonnade.indexes import KINDS, kind_in_file, refusal
 from colonnade.indexes.base import BAD_INDEX, Builder, Digests, Index, Options, Wrong
@@ -217,7 +216,7 @@ def _may_share(ours: set[int] | None, theirs: set[int] | None) -> bool:
 
 def _row_addresses(group: Group, path: str) -> set[int] | None:
     """The addresses of the rows of another table's columns; None where they cannot be determined."""
-    other = open_group(group, path)
+    other = group.open_group(path)
     layout = layout_of(other) if other is not None else None
     if other is None or layout is None:
         return set()
@@ -236,7 +235,7 @@ def _addresses(group: Group, layout: Layout, columns: Sequence[ColumnInfo]) -> s
     for column in columns:
         if column.storage != "sectioned":  # these have no indexes
             rows, companion = layout.open_column(group, column)
-            addresses |= {address(rows), address(companion)} if column.is_masked else {address(rows)}
+            addresses |= {rows.address, companion.address} if column.is_masked else {rows.address}
     return {number for number in addresses if number is not None} if None not in addresses else None
 
 

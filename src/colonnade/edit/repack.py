@@ -13,20 +13,16 @@ from colonnade.edit.index import Indexes
 from colonnade.errors import UsageError
 from colonnade.filters.names import PORTABLE, check_filters, filters_text, known_filters, without_scale_offset
 from colonnade.h5.copying import CopyDataset, copy_file
-from colonnade.h5.datasets import (
-    DatasetPlan,
-    create_dataset,
-    default_chunk_rows,
-    describe_dataset,
-    is_plain_type,
-    reading,
-)
-from colonnade.h5.links import address, group_at, holds_large_attributes, unlink, walk_groups
+from colonnade.h5.datasets import DatasetPlan, is_plain_type
+from colonnade.h5.handles import create_dataset
+from colonnade.h5.links import holds_large_attributes, unlink
 from colonnade.h5.row_sink import CannotSkipFilter, write_rows
 from colonnade.h5.vetting import has_lost_fill
 from colonnade.layouts import Layout, layout_of
 from colonnade.model import DEFAULT_CHUNK_ROWS, UNREADABLE, ColumnInfo, DatasetInfo, Progress, TableInfo
 from colonnade.nodes import Dataset, Group
+from colonnade.nodes.elements import default_chunk_rows
+from colonnade.nodes.paths import group_at, walk_groups
 from colonnade.pager.receipts import Receipts
 
 AutoWord = Literal["auto"]
@@ -72,7 +68,7 @@ def repack(
             if column.type == UNREADABLE:
                 continue  # copied as it is, or refused
             dataset, _ = layout.open_column(group, column)
-            where = None if dataset is None else address(dataset)
+            where = None if dataset is None else dataset.address
             plan = None if where is None else _plan(column, dataset, storage)
             if where is not None and plan is not None:
                 otherwise[where] = _Rewriting(column, plan, storage.is_chosen, storage.filters == PORTABLE)
@@ -119,7 +115,7 @@ class _Rewriting:
     is_portable: bool
 
     def __call__(self, dataset: Dataset, group: Group, name: str) -> None:
-        plan, info = self.plan, describe_dataset(dataset)
+        plan, info = self.plan, dataset.describe()
         if self.choose:
             plan = self._with_filters(dataset)
         try:
@@ -131,11 +127,11 @@ class _Rewriting:
     def _copy(self, dataset: Dataset, info: DatasetInfo, group: Group, name: str, plan: DatasetPlan) -> None:
         made = create_dataset(group, name, plan, self.column.n_rows)
         for start, stop in cut(0, self.column.n_rows, plan.chunk_rows or DEFAULT_CHUNK_ROWS, plan.type):
-            with reading(dataset, info, start, stop - start) as image:
+            with dataset.reading(info, start, stop - start) as image:
                 write_rows(made, plan.type, start, image, stop - start)
 
     def _with_filters(self, dataset: Dataset) -> DatasetPlan:
         """The plan with the filters that suit the first chunk."""
         count = min(self.column.n_rows, self.plan.chunk_rows or 0)
-        with reading(dataset, describe_dataset(dataset), 0, count) as image:
+        with dataset.reading(dataset.describe(), 0, count) as image:
             return replace(self.plan, filters=choose_filters(self.plan, image, count, is_portable=self.is_portable))

@@ -38,7 +38,6 @@ from colonnade.model import StoredType
 
 COLLECTION_SIGNATURE = b"GCOL\x01"
 COLLECTION_HEAD = 16
-REFERENCE_DTYPE = np.dtype([("length", "<u4"), ("address", "<u8"), ("index", "<u4")])
 """An element of variable length in a file whose addresses have 8 bytes."""
 ElementBytes = Octets
 _OBJECT = struct.Struct("<H6xQ")

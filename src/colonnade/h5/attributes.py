@@ -11,23 +11,23 @@ other arrays as NumPy arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
 
 import h5py
 import numpy as np
 from h5py import h5, h5a, h5r, h5s, h5t
 
 from colonnade import limits
-from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UnsupportedError, UsageError
 from colonnade.h5 import capi
-from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datatypes import describe_type, make_type, memory_type, stored_type_of
 from colonnade.h5.vetting import vet_attribute
-from colonnade.model import Charset, StoredType, is_utf8
-from colonnade.nodes import Node
+from colonnade.model import Charset, StoredType
+from colonnade.nodes import NodeHandle
+from colonnade.nodes.attributes import check_attribute_name, plain_value
+from colonnade.nodes.damage import hdf5_errors
+from colonnade.nodes.protocols import Attribute
 from colonnade.stored_dtypes import memory_dtype
 
 LARGEST_IN_HEADER = 60_000
@@ -40,7 +40,7 @@ def _text_type(size: int, charset: Charset) -> h5t.TypeID:
     return make_type(StoredType("string", max(size, 1), charset=charset, padding="null"))
 
 
-def _replace(node: Node, name: str, type_id: h5t.TypeID, space: h5s.SpaceID, value: np.ndarray) -> None:
+def _replace(node: NodeHandle, name: str, type_id: h5t.TypeID, space: h5s.SpaceID, value: np.ndarray) -> None:
     key = name.encode()
     check_fits(node, name, value.nbytes)
     if h5a.exists(node, key):
@@ -48,7 +48,7 @@ def _replace(node: Node, name: str, type_id: h5t.TypeID, space: h5s.SpaceID, val
     h5a.create(node, key, type_id, space).write(value, mtype=type_id)
 
 
-def write_text(node: Node, name: str, text: str, charset: Charset = "utf-8") -> None:
+def write_text(node: NodeHandle, name: str, text: str, charset: Charset = "utf-8") -> None:
     """Write one scalar fixed-length string."""
     if "\0" in text:
         raise UsageError(f"the text for {name} holds NUL, which ends a text in HDF5: {text!r}", attribute=name)
@@ -57,30 +57,30 @@ def write_text(node: Node, name: str, text: str, charset: Charset = "utf-8") -> 
     _replace(node, name, type_id, h5s.create(h5s.SCALAR), np.array(data, dtype=f"S{max(len(data), 1)}"))
 
 
-def write_texts(node: Node, name: str, texts: Sequence[str]) -> None:
+def write_texts(node: NodeHandle, name: str, texts: Sequence[str]) -> None:
     """Write a 1-D array of fixed-length UTF-8 strings, as long as the longest."""
     write_byte_texts(node, name, [text.encode("utf-8") for text in texts])
 
 
-def write_byte_texts(node: Node, name: str, data: Sequence[bytes]) -> None:
+def write_byte_texts(node: NodeHandle, name: str, data: Sequence[bytes]) -> None:
     """Write a 1-D array of fixed-length strings given as bytes: names in a file may not be UTF-8."""
     width = max(map(len, data), default=1)
     value = np.array(data, dtype=f"S{max(width, 1)}")
     _replace(node, name, _text_type(width, "utf-8"), h5s.create_simple((len(data),)), value)
 
 
-def write_variable_text(node: Node, name: str, text: str) -> None:
+def write_variable_text(node: NodeHandle, name: str, text: str) -> None:
     """Write one scalar string of variable length, as AnnData does; one that is already there is not written again."""
-    before = storage_of(node, name)
-    if before is not None and before[0].kind == "text" and before[1] == () and read_text(node, name) == text:
+    before = stored_form(node, name)
+    if before is not None and before[0].kind == "text" and before[1] == () and read_stored(node, name) == text:
         return
     _write_variable(node, name, np.array(text, dtype=h5py.string_dtype()), h5s.create(h5s.SCALAR))
 
 
-def write_variable_texts(node: Node, name: str, texts: Sequence[str]) -> None:
+def write_variable_texts(node: NodeHandle, name: str, texts: Sequence[str]) -> None:
     """Write a 1-D array of strings of variable length; an empty one is of float64, as AnnData writes it."""
-    before = storage_of(node, name)
-    if texts and before is not None and before[0].kind == "text" and read_texts(node, name) == list(texts):
+    before = stored_form(node, name)
+    if texts and before is not None and before[0].kind == "text" and read_stored(node, name) == list(texts):
         return
     if texts:
         _write_variable(node, name, np.array(texts, dtype=h5py.string_dtype()), h5s.create_simple((len(texts),)))
@@ -88,7 +88,7 @@ def write_variable_texts(node: Node, name: str, texts: Sequence[str]) -> None:
         _replace(node, name, h5t.IEEE_F64LE, h5s.create_simple((0,)), np.empty(0, dtype="<f8"))
 
 
-def _write_variable(node: Node, name: str, value: np.ndarray, space: h5s.SpaceID) -> None:
+def _write_variable(node: NodeHandle, name: str, value: np.ndarray, space: h5s.SpaceID) -> None:
     key = name.encode()
     check_fits(node, name, 16 * value.size)
     if h5a.exists(node, key):
@@ -97,57 +97,57 @@ def _write_variable(node: Node, name: str, value: np.ndarray, space: h5s.SpaceID
     made.write(value, mtype=h5t.py_create(h5py.string_dtype()))
 
 
-def write_flag(node: Node, name: str, flag: bool) -> None:
+def write_flag(node: NodeHandle, name: str, flag: bool) -> None:
     """Write one scalar boolean, as the FALSE/TRUE enum."""
     _replace(node, name, make_type(BOOLEAN_ENUM), h5s.create(h5s.SCALAR), np.array(flag, dtype="i1"))
 
 
-def write_number(node: Node, name: str, number: float) -> None:
+def write_number(node: NodeHandle, name: str, number: float) -> None:
     """Write one scalar float64."""
     _replace(node, name, h5t.IEEE_F64LE, h5s.create(h5s.SCALAR), np.array(number, dtype="<f8"))
 
 
-def write_integer(node: Node, name: str, number: int, dtype: str = "<u8") -> None:
+def write_integer(node: NodeHandle, name: str, number: int, dtype: str = "<u8") -> None:
     """Write one scalar integer of an exact type."""
     value = np.array(number, dtype=dtype)
     _replace(node, name, h5t.py_create(value.dtype), h5s.create(h5s.SCALAR), value)
 
 
-def write_integers(node: Node, name: str, numbers: Sequence[int], dtype: str = "<u8") -> None:
+def write_integers(node: NodeHandle, name: str, numbers: Sequence[int], dtype: str = "<u8") -> None:
     """Write a 1-D array of integers of an exact type."""
     value = np.array(numbers, dtype=dtype)
     _replace(node, name, h5t.py_create(value.dtype), h5s.create_simple((len(value),)), value)
 
 
-def write_reference(node: Node, name: str, target: Node) -> None:
+def write_reference(node: NodeHandle, name: str, target: NodeHandle) -> None:
     """Write one scalar object reference."""
     _write_references(node, name, [target], h5s.create(h5s.SCALAR))
 
 
-def write_references(node: Node, name: str, targets: Iterable[Node]) -> None:
+def write_references(node: NodeHandle, name: str, targets: Iterable[NodeHandle]) -> None:
     """Write a 1-D array of object references."""
     listed = list(targets)
     _write_references(node, name, listed, h5s.create_simple((len(listed),)))
 
 
-def add_reference(node: Node, name: str, target: Node) -> None:
+def add_reference(node: NodeHandle, name: str, target: NodeHandle) -> None:
     """Append an object reference to those of an attribute; the others are not followed."""
     listed = [*(read_references(node, name) or ()), h5r.create(target, b".", h5r.OBJECT)]
     _write_listed(node, name, listed, h5s.create_simple((len(listed),)))
 
 
-def remove_reference(node: Node, name: str, gone: int | None) -> None:
+def remove_reference(node: NodeHandle, name: str, gone: int | None) -> None:
     """Remove the references to the object at this address from an attribute; the others are not followed."""
     listed = zip(read_references(node, name) or (), read_addresses(node, name), strict=True)
     left = [reference for reference, where in listed if where != gone]
     _write_listed(node, name, left, h5s.create_simple((len(left),)))
 
 
-def _write_references(node: Node, name: str, targets: list[Node], space: h5s.SpaceID) -> None:
+def _write_references(node: NodeHandle, name: str, targets: list[NodeHandle], space: h5s.SpaceID) -> None:
     _write_listed(node, name, [h5r.create(target, b".", h5r.OBJECT) for target in targets], space)
 
 
-def _write_listed(node: Node, name: str, references: Sequence[h5py.Reference], space: h5s.SpaceID) -> None:
+def _write_listed(node: NodeHandle, name: str, references: Sequence[h5py.Reference], space: h5s.SpaceID) -> None:
     listed = np.empty(len(references), dtype=h5py.ref_dtype)
     for position, reference in enumerate(references):
         listed[position] = reference
@@ -159,7 +159,7 @@ def _write_listed(node: Node, name: str, references: Sequence[h5py.Reference], s
     h5a.create(node, key, h5t.STD_REF_OBJ, space).write(value)
 
 
-def copy_attributes(source: Node, target: Node, without: Collection[str] = ()) -> None:
+def copy_attributes(source: NodeHandle, target: NodeHandle, without: Collection[str] = ()) -> None:
     """Give the target every attribute of the source that it lacks, of the same datatypes."""
     skipped = {name.encode() for name in without}
     for attribute in open_attributes(source):
@@ -170,7 +170,7 @@ def copy_attributes(source: Node, target: Node, without: Collection[str] = ()) -
             write_elements(made, image)
 
 
-def open_attributes(node: Node) -> list[h5a.AttrID]:
+def open_attributes(node: NodeHandle) -> list[h5a.AttrID]:
     """All attributes, in the order they were made where the object keeps it, else by name."""
     try:
         found = _stored_names(node, h5.INDEX_CRT_ORDER)
@@ -179,7 +179,7 @@ def open_attributes(node: Node) -> list[h5a.AttrID]:
     return [h5a.open(node, name) for name in found]
 
 
-def _stored_names(node: Node, order: int) -> list[bytes]:
+def _stored_names(node: NodeHandle, order: int) -> list[bytes]:
     """The names of all attributes, in one pass: each look-up by its number would begin at the first."""
     found: list[bytes] = []
     h5a.iterate(node, found.append, index_type=order)
@@ -207,7 +207,7 @@ def elements(attribute: h5a.AttrID) -> Iterator[np.ndarray]:
             capi.reclaim(in_memory, h5s.create_simple((n_elements,)), image.ctypes.data)
 
 
-def read_element(node: Node, name: str) -> bytes | None:
+def read_element(node: NodeHandle, name: str) -> bytes | None:
     """A scalar attribute as the bytes of one element in memory form; None when absent, unreadable, or with pointers."""
     try:
         attribute = h5a.open(node, name.encode())
@@ -219,7 +219,7 @@ def read_element(node: Node, name: str) -> bytes | None:
         return None
 
 
-def write_element(node: Node, name: str, stored: StoredType, element: bytes) -> None:
+def write_element(node: NodeHandle, name: str, stored: StoredType, element: bytes) -> None:
     """Write one scalar of an exact datatype, given as the bytes of one element in memory form."""
     type_id = make_type(stored)
     value = np.frombuffer(element, dtype=memory_dtype(stored)).reshape(())
@@ -241,13 +241,13 @@ def _is_null(attribute: h5a.AttrID) -> bool:
     return bool(attribute.get_space().get_simple_extent_type() == h5s.NULL)
 
 
-def delete(node: Node, name: str) -> None:
+def delete_attribute(node: NodeHandle, name: str) -> None:
     """Remove an attribute if it is there."""
     if h5a.exists(node, name.encode()):
         h5a.delete(node, name.encode())
 
 
-def names(node: Node) -> list[str]:
+def stored_names(node: NodeHandle) -> list[str]:
     """The names of all attributes, in the order of their names."""
     try:
         found = _stored_names(node, h5.INDEX_NAME)
@@ -256,7 +256,7 @@ def names(node: Node) -> list[str]:
     return sorted(name.decode("utf-8", "replace") for name in found)
 
 
-def read(node: Node, name: str) -> object:
+def read_stored(node: NodeHandle, name: str) -> object:
     """The attribute's value as h5py gives it (text decoded), or None when absent or unreadable."""
     try:
         key = name.encode()
@@ -273,67 +273,14 @@ def read(node: Node, name: str) -> object:
             return None
         value = np.zeros(space.get_simple_extent_dims(), dtype=dtype)
         attribute.read(value)
-        return _plain(value)
+        return plain_value(value)
     except hdf5_errors():
         return None
 
 
-def _plain(value: np.ndarray) -> object:
-    if value.ndim == 0:
-        item = value[()]
-        return item.decode("utf-8", "replace") if isinstance(item, bytes) else item
-    if value.dtype.kind in "SO":
-        try:
-            return decode_texts(value.ravel().tolist(), "replace")
-        except TypeError:  # not strings
-            return value
-    return value
-
-
-def decode_texts(items: list[bytes], errors: Literal["replace", "surrogateescape"]) -> list[str]:
-    """Each item decoded: all at once where none holds a NUL, which is several times faster for many."""
-    strings = b"\0".join(items).decode("utf-8", errors).split("\0")
-    return strings if len(strings) == len(items) else [item.decode("utf-8", errors) for item in items]
-
-
-def read_text(node: Node, name: str) -> str | None:
-    """The attribute's string, whatever its storage; None when absent or not a scalar string.
-
-    An array of one string counts as that string: several producers write it so.
-    """
-    value = read(node, name)
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    return value.rstrip("\0") if isinstance(value, str) else None
-
-
-def read_texts(node: Node, name: str) -> list[str] | None:
-    """The attribute's list of strings, or None when absent or something else."""
-    value = read(node, name)
-    if isinstance(value, list):
-        return [text.rstrip("\0") for text in value] if "\0" in "".join(value) else value
-    if isinstance(value, np.ndarray) and value.size == 0:
-        return []
-    return [value] if isinstance(value, str) else None
-
-
-def read_flag(node: Node, name: str) -> bool | None:
-    """The attribute as a boolean (any boolean or integer scalar), or None."""
-    value = read(node, name)
-    return bool(value) if isinstance(value, (bool, int, np.bool_, np.integer)) else None
-
-
-def read_integers(node: Node, name: str) -> list[int] | None:
-    """The attribute's integers, a scalar as a list of one; None when absent or something else."""
-    value = read(node, name)
-    if isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.ndim == 1:
-        return [int(item) for item in value]
-    return [int(value)] if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else None
-
-
-def read_references(node: Node, name: str) -> list[h5py.Reference] | None:
+def read_references(node: NodeHandle, name: str) -> list[h5py.Reference] | None:
     """The attribute's object references, in order; None when absent or of another type."""
-    value = read(node, name)
+    value = read_stored(node, name)
     if isinstance(value, h5py.Reference):
         return [value]
     if isinstance(value, np.ndarray) and h5py.check_ref_dtype(value.dtype) is h5py.Reference:
@@ -341,12 +288,12 @@ def read_references(node: Node, name: str) -> list[h5py.Reference] | None:
     return None
 
 
-def read_addresses(node: Node, name: str) -> list[int]:
+def read_addresses(node: NodeHandle, name: str) -> list[int]:
     """The addresses that the attribute's object references point to; none when it is absent or of another type.
 
     Objects are not opened: libhdf5 would keep what it takes for the header of an object that was removed.
     """
-    stored = storage_of(node, name)
+    stored = stored_form(node, name)
     if stored is None or stored[0].kind != "object_reference" or np.prod(stored[1]) * 8 > limits.now.attribute_bytes:
         return []
     try:
@@ -357,7 +304,7 @@ def read_addresses(node: Node, name: str) -> list[int]:
     return [int(where) for where in found.reshape(-1)]
 
 
-def storage_of(node: Node, name: str) -> tuple[StoredType, tuple[int, ...]] | None:
+def stored_form(node: NodeHandle, name: str) -> tuple[StoredType, tuple[int, ...]] | None:
     """The attribute's datatype and shape, or None when absent or broken."""
     try:
         if not h5a.exists(node, name.encode()):
@@ -368,38 +315,7 @@ def storage_of(node: Node, name: str) -> tuple[StoredType, tuple[int, ...]] | No
         return None
 
 
-@dataclass(frozen=True)
-class Attribute:
-    """An attribute as it is stored. `problem` is why its values could not be read.
-
-    shape: () when scalar, None when it holds nothing (a null dataspace).
-    values: its elements in order: bytes of strings, integers, references; empty for other types.
-    """
-
-    type: StoredType | None
-    shape: tuple[int, ...] | None
-    values: tuple[Any, ...] = ()
-    problem: str | None = None
-
-    @property
-    def is_text(self) -> bool:
-        return self.type is not None and self.type.kind in ("string", "text")
-
-    @property
-    def is_integer(self) -> bool:
-        return self.type is not None and self.type.kind == "integer"
-
-    @property
-    def is_references(self) -> bool:
-        return self.type is not None and self.type.kind == "object_reference"
-
-    def texts(self) -> list[str]:
-        """The strings without their padding; bytes that are not UTF-8 are escaped."""
-        blank = b" \0" if self.type is not None and self.type.padding == "space" else b"\0"
-        return [value.rstrip(blank).decode("utf-8", "surrogateescape") for value in self.values]
-
-
-def inspect(node: Node, name: str) -> Attribute | None:
+def inspect_stored(node: NodeHandle, name: str) -> Attribute | None:
     """The attribute as it is stored; None when there is none of this name. Never an error."""
     try:
         if not h5a.exists(node, name.encode()):
@@ -423,7 +339,7 @@ def inspect(node: Node, name: str) -> Attribute | None:
         return Attribute(None, None, problem=f"it cannot be read: {error}")
 
 
-def can_hold(node: Node, n_bytes: int) -> bool:
+def can_hold(node: NodeHandle, n_bytes: int) -> bool:
     """Whether the object takes an attribute of `n_bytes` bytes: one that was made for small ones does not."""
     if n_bytes <= LARGEST_IN_HEADER:
         return True
@@ -436,7 +352,7 @@ def can_hold(node: Node, n_bytes: int) -> bool:
     return True
 
 
-def check_fits(node: Node, name: str, n_bytes: int) -> None:
+def check_fits(node: NodeHandle, name: str, n_bytes: int) -> None:
     """Refuse an attribute of more bytes than the object has room for, before anything is written."""
     if not can_hold(node, n_bytes):
         raise DataError(
@@ -448,108 +364,20 @@ def check_fits(node: Node, name: str, n_bytes: int) -> None:
 
 # -- attributes that people set --
 
-_PLAIN = (np.bool_, np.int64, np.uint64, np.float64, np.complex128)
 
-
-class Attributes(MutableMapping[str, Any]):
-    """Attributes as the file has them when they are asked for; setting or deleting one is one commit.
-
-    `update` sets several in one commit.
-
-    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
-    >>> t = cn.open_table("run.h5", "events", "r+")
-    >>> t.attrs["run"] = 42
-    >>> dict(t.attrs)
-    {'run': 42}
-    """
-
-    __slots__ = ("_change", "_read")
-
-    def __init__(
-        self, read: Callable[[], dict[str, Any]], change: Callable[[Mapping[str, Any], tuple[str, ...]], None]
-    ) -> None:
-        self._read = read
-        self._change = change
-
-    def __getitem__(self, name: str) -> Any:
-        return self._read()[name]
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        self._change({name: value}, ())
-
-    def __delitem__(self, name: str) -> None:
-        if name not in self._read():
-            raise KeyError(name)
-        self._change({}, (name,))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._read())
-
-    def __len__(self) -> int:
-        return len(self._read())
-
-    def update(self, *given: Any, **more: Any) -> None:
-        """Set several, in one commit.
-
-        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
-        >>> t = cn.open_table("run.h5", "events", "r+")
-        >>> t.attrs.update(run=42, site="B")
-        >>> len(t.attrs)
-        2
-        """
-        self._change(dict(*given, **more), ())
-
-    def clear(self) -> None:
-        """Delete all of them, in one commit.
-
-        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
-        >>> t = cn.open_table("run.h5", "events", "r+")
-        >>> t.attrs["run"] = 42
-        >>> t.attrs.clear()
-        >>> len(t.attrs)
-        0
-        """
-        self._change({}, tuple(self._read()))
-
-    def __repr__(self) -> str:
-        return repr(self._read())
-
-
-def read_values(node: Node, without: tuple[str, ...] = ()) -> dict[str, object]:
-    """The attributes of an object but those that are named."""
-    listed = (name for name in names(node) if name not in without)
-    return {name: shown_value(read(node, name)) for name in listed}
-
-
-def shown_value(value: object) -> object:
-    """A value as it was given: Python's own numbers where the file has their width, bytes for what is opaque."""
-    if isinstance(value, _PLAIN):
-        return value.item()
-    if isinstance(value, np.void) and value.dtype.fields is None:
-        return value.tobytes()
-    return value
-
-
-def write_values(node: Node, new: Mapping[str, object], without: tuple[str, ...] = ()) -> None:
+def write_values(node: NodeHandle, new: Mapping[str, object], without: tuple[str, ...] = ()) -> None:
     """Set attributes of an object, and remove those named. All values are checked before one is written."""
     encoded = {check_attribute_name(name): encode_value(name, value) for name, value in new.items()}
     for name, (_, _, data) in encoded.items():
         check_fits(node, name, len(data))
     for name in without:
-        delete(node, name)
+        delete_attribute(node, name)
     for name, (stored, shape, data) in encoded.items():
-        delete(node, name)
+        delete_attribute(node, name)
         type_id, space = make_type(stored), h5s.create_simple(shape) if shape else h5s.create(h5s.SCALAR)
         made = h5a.create(node, name.encode(), type_id, space)
         if data:
             made.write(np.frombuffer(data, dtype=f"V{stored.size}").reshape(shape), mtype=type_id)
-
-
-def check_attribute_name(name: object) -> str:
-    """The name of an attribute; a UsageError for what cannot be one."""
-    if not isinstance(name, str) or not name or "\0" in name or not is_utf8(name):
-        raise UsageError(f"cannot set attribute {name!r}: its name must be a string without NUL, and not empty")
-    return name
 
 
 def encode_value(name: str, value: object) -> tuple[StoredType, tuple[int, ...], bytes]:

@@ -22,7 +22,7 @@ from h5py import h5a, h5f, h5fd, h5i, h5p, h5s, h5t
 from h5py._objects import phil
 
 from colonnade.filters.codecs import Data
-from colonnade.nodes import Dataset, Node
+from colonnade.nodes import DatasetHandle, NodeHandle
 
 
 def _load_library() -> ctypes.CDLL:
@@ -124,7 +124,7 @@ def refuse(doing: str, reason: str) -> NoReturn:
 
 
 def read(
-    dataset: Dataset, memory_type: h5t.TypeID, memory_space: h5s.SpaceID, file_space: h5s.SpaceID, address: int
+    dataset: DatasetHandle, memory_type: h5t.TypeID, memory_space: h5s.SpaceID, file_space: h5s.SpaceID, address: int
 ) -> None:
     """Fill the memory at `address` with the selected elements, in the form of `memory_type`."""
     with phil:
@@ -133,7 +133,7 @@ def read(
 
 
 def write(
-    dataset: Dataset, memory_type: h5t.TypeID, memory_space: h5s.SpaceID, file_space: h5s.SpaceID, address: int
+    dataset: DatasetHandle, memory_type: h5t.TypeID, memory_space: h5s.SpaceID, file_space: h5s.SpaceID, address: int
 ) -> None:
     """Write the elements at `address`, which have the form `memory_type`, to the selected places."""
     with phil:
@@ -176,7 +176,7 @@ def write_attribute(attribute: h5a.AttrID, memory_type: h5t.TypeID, address: int
             raise _failure("write the attribute")
 
 
-def create_attribute_like(attribute: h5a.AttrID, target: Node, type_id: h5t.TypeID) -> h5a.AttrID:
+def create_attribute_like(attribute: h5a.AttrID, target: NodeHandle, type_id: h5t.TypeID) -> h5a.AttrID:
     """A new attribute of the target with the name (and the charset of the name) and the shape of another."""
     space = attribute.get_space()  # kept: its number is void when it is gone
     with phil:
@@ -189,17 +189,17 @@ def create_attribute_like(attribute: h5a.AttrID, target: Node, type_id: h5t.Type
         return created
 
 
-def open_at(file: Node, address: int) -> Dataset:
+def open_at(file: NodeHandle, address: int) -> DatasetHandle:
     """The dataset whose header is at an address of a file."""
     with phil:
         found = _OPEN_AT(file.id, address)
         if found < 0:
             raise _failure("open the object")
-        node: Dataset = h5i.wrap_identifier(found)
+        node: DatasetHandle = h5i.wrap_identifier(found)
         return node
 
 
-def open_region(node: Node, reference: bytes) -> tuple[Dataset, h5s.SpaceID]:
+def open_region(node: NodeHandle, reference: bytes) -> tuple[DatasetHandle, h5s.SpaceID]:
     """The dataset that a region reference leads to, and the selection in it."""
     buffer = ctypes.create_string_buffer(reference, len(reference))
     with phil:
@@ -213,7 +213,7 @@ def open_region(node: Node, reference: bytes) -> tuple[Dataset, h5s.SpaceID]:
         return dataset, h5s.SpaceID(region)
 
 
-def make_region(address: int, node: Node, path: bytes, region: h5s.SpaceID) -> None:
+def make_region(address: int, node: NodeHandle, path: bytes, region: h5s.SpaceID) -> None:
     """Put a reference to a region of the dataset at a path into the memory at `address`."""
     with phil:
         if _CREATE_REFERENCE(address, node.id, path, _REGION, region.id) < 0:
@@ -241,7 +241,7 @@ def skips_partial_chunks(creation: h5p.PropDCID) -> bool:
         return _CHUNK_OPTIONS(creation.id, ctypes.byref(options)) < 0 or bool(options.value & 2)
 
 
-def chunk_size(dataset: Dataset, first: int) -> int:
+def chunk_size(dataset: DatasetHandle, first: int) -> int:
     """Bytes that the chunk of a one-dimensional dataset that begins with this row has in the file; 0 if it has none."""
     size = ctypes.c_uint64(0)
     with phil:
@@ -249,14 +249,14 @@ def chunk_size(dataset: Dataset, first: int) -> int:
         return size.value if found >= 0 else 0
 
 
-def read_stored_chunk(dataset: Dataset, first: tuple[int, ...]) -> tuple[int, bytes]:
+def read_stored_chunk(dataset: DatasetHandle, first: tuple[int, ...]) -> tuple[int, bytes]:
     """The filters that a chunk skipped, and its bytes as stored. h5py before 3.13 does this without its lock."""
     with phil:
         mask, data = dataset.read_direct_chunk(first)
         return int(mask), bytes(data)
 
 
-def write_stored_chunk(dataset: Dataset, first: tuple[int, ...], data: Data, mask: int = 0) -> None:
+def write_stored_chunk(dataset: DatasetHandle, first: tuple[int, ...], data: Data, mask: int = 0) -> None:
     """Store the bytes of a chunk as they are. h5py before 3.13 does this without its lock."""
     with phil:
         dataset.write_direct_chunk(first, data, filter_mask=mask)

@@ -10,61 +10,49 @@ that is shorter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from math import prod
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from h5py import h5d, h5f, h5i
 from h5py.h5d import StoreInfo
 from h5py.h5f import FileID
 
+from colonnade import kernels
 from colonnade.errors import CorruptError
-from colonnade.filters.chunk_reader import ChunkReader, DamagedChunk
-from colonnade.filters.codecs import ByteBuffer
+from colonnade.filters.chunk_reader import ChunkReader
 from colonnade.filters.read_plan import (
-    MOST_AT_ONCE,
     ChunkForm,
     Located,
-    ReadPlan,
-    few_of_each_chunk,
-    plan_range,
-    plan_rows,
-    plan_singles,
 )
 from colonnade.filters.undo import Pipeline
+from colonnade.format.global_heap import reference_dtype
+from colonnade.format.headers import LAYOUT
+from colonnade.format.layout import decode_storage
+from colonnade.format.source import UnknownToReader
 from colonnade.h5 import capi
-from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.vetting import FARTHEST, creation_of, source_of
-from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo
-from colonnade.nodes import Dataset
+from colonnade.h5.vetting import (
+    address_of,
+    creation_of,
+    open_file_of,
+    size_in_file,
+    source_of,
+    vet_elements,
+    vetted_file,
+)
+from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, StoredType
+from colonnade.nodes import DatasetHandle
+from colonnade.nodes.chunk_source import ChunkSource, check_address
+from colonnade.nodes.heap_source import AS_BYTES, HeapSource, check_lengths
 from colonnade.pager.sources import JournaledBytes, LocalBytes
 from colonnade.selection import RowNumbers
 
+FLETCHER32 = 3
+SHORTEST_CHECKED = 5  # bytes: a checksum, and something that it sums
 _FEW_CHUNKS = 16
-_LAST_ROW = (1 << 63) - 1
-
-
-def by_chunk(rows: RowNumbers, chunk_rows: int) -> Iterator[tuple[int, int, int]]:
-    """Of each chunk that holds some of these rows, which increase: its number, and from where to where they are."""
-    at, n_rows = 0, len(rows)
-    while at < n_rows:
-        number = int(rows[at]) // chunk_rows
-        last = min((number + 1) * chunk_rows - 1, _LAST_ROW)
-        end = at + int(np.searchsorted(rows[at : at + chunk_rows], last, "right"))
-        yield number, at, end
-        at = end
-
-
-class ChunkLocator(Protocol):
-    """Where the chunks of a dataset are, as of now. Safe to be used by several threads."""
-
-    def located(self, numbers: range | RowNumbers, n_wanted: int) -> Located:
-        """The chunks of these numbers, of which `n_wanted` are distinct; those of a range that were never written are
-        left out where that is known. A ValueError if the library must read them."""
-
-    def fill(self) -> bytes:
-        """The element, as stored, of rows that were never written. A ValueError if only the library knows it."""
 
 
 class _Place(NamedTuple):
@@ -81,7 +69,7 @@ class LibraryChunkMap:
     `frozen`: nobody writes to the file as long as it is open, so that chunks stay where they are.
     """
 
-    def __init__(self, dataset: Dataset, form: ChunkForm, frozen: bool) -> None:
+    def __init__(self, dataset: DatasetHandle, form: ChunkForm, frozen: bool) -> None:
         self._dataset = dataset
         self._form = form
         self._frozen = frozen
@@ -146,7 +134,7 @@ class LibraryChunkMap:
             numbers = np.array([number for number in numbers if number in self._known], dtype=np.int64)
         places = [self._find(number) for number in (numbers if isinstance(numbers, range) else numbers.tolist())]
         for place in places:
-            _check_address(place.address)
+            check_address(place.address)
             self._form.check(place.size)
         addresses, sizes, masks = np.array(places, dtype=np.int64).reshape(-1, 3).T.copy()
         return Located(numbers, addresses, sizes, masks if masks.any() else None)
@@ -175,7 +163,7 @@ class LibraryChunkMap:
 class ContiguousMap:
     """The chunk map of a contiguous dataset, read as if it consisted of adjacent chunks."""
 
-    def __init__(self, dataset: Dataset, form: ChunkForm, frozen: bool) -> None:
+    def __init__(self, dataset: DatasetHandle, form: ChunkForm, frozen: bool) -> None:
         self._dataset = dataset
         self._form = form
         self._frozen = frozen
@@ -187,7 +175,7 @@ class ContiguousMap:
         address, n_bytes = self._dataset.get_offset(), self._form.chunk_bytes
         if address is None:
             raise ValueError("the rows were never written")
-        _check_address(address)
+        check_address(address)
         begins = np.asarray(numbers, dtype=np.int64) * n_bytes
         return Located(numbers, address + begins, np.full(len(numbers), n_bytes, dtype=np.int64))
 
@@ -195,115 +183,13 @@ class ContiguousMap:
         raise ValueError("only the library knows what rows hold that were never written")
 
 
-def _check_open(dataset: Dataset) -> None:
+def _check_open(dataset: DatasetHandle) -> None:
     if not dataset.valid:
         raise ValueError("the file was closed")
 
 
-def _check_address(address: int) -> None:
-    if address > FARTHEST:
-        raise ValueError("an address lies far after the end of the file")
-
-
-class ChunkSource:
-    """A dataset whose rows can be read past the library: its chunk map, and what runs plans of its chunks.
-
-    look: an element, as it is stored, that `read_and_look` looks for.
-    """
-
-    def __init__(
-        self, dataset: Dataset, form: ChunkForm, chunk_map: ChunkLocator, reader: ChunkReader, look: bytes | None
-    ) -> None:
-        self._dataset = dataset
-        self._form = form
-        self._map = chunk_map
-        self._reader = reader
-        self._look_for = look
-        self.chunk_rows = form.chunk_rows
-
-    def read(self, start: int, count: int) -> np.ndarray | None:
-        """The rows from `start` on, in memory form; None when the library must read them, or refuse to."""
-        return self.read_and_look(start, count)[0]
-
-    def read_and_look(self, start: int, count: int) -> tuple[np.ndarray | None, bool]:
-        """The rows from `start` on, or None, and whether one of them may be `look`: False only where none is."""
-        return self._run(count, lambda: self._plan_range(start, count))
-
-    def take(self, rows: RowNumbers) -> np.ndarray | None:
-        """These rows, which increase; None when the library must read them."""
-        return self._run(len(rows), lambda: self._plan_rows(rows))[0]
-
-    def take_few(self, rows: RowNumbers) -> np.ndarray | None:
-        """These rows, in any order, each by its own bytes; None where not each can be read without the others."""
-        return self._run(len(rows), lambda: self._plan_singles(rows))[0] if self.is_open_to_rows else None
-
-    @property
-    def is_open_to_rows(self) -> bool:
-        """Whether a row can be read without the rest of its chunk."""
-        return self._reader.reads_single_rows
-
-    @property
-    def path(self) -> str:
-        """The path of the dataset in its file, for messages."""
-        return (h5i.get_name(self._dataset) or b"?").decode("utf-8", "surrogateescape")
-
-    def load(self, address: int, target: ByteBuffer) -> None:
-        """Bytes of the file."""
-        _check_address(address)
-        self._reader.load(address, target)
-
-    def expect_overwrite(self, start: int, count: int) -> None:
-        """Let the journal save these rows, which are going to be overwritten, while their new content is computed."""
-        file = self._reader.file
-        if isinstance(file, JournaledBytes) and self._form.pipeline.is_empty:
-            numbers = range(start // self.chunk_rows, -(-(start + count) // self.chunk_rows))
-            chunks = self._map.located(numbers, len(numbers))
-            file.save_ahead(
-                list(zip(chunks.addresses.tolist(), (chunks.addresses + chunks.sizes).tolist(), strict=True))
-            )
-
-    def leave_unchanged(self, rows: np.ndarray) -> None:
-        """Promise that these rows stay as they are until the commit: they are not copied when they are written."""
-        file = self._reader.file
-        if isinstance(file, JournaledBytes):
-            file.leave_unchanged(rows.data)
-
-    def _run(self, count: int, make_plan: Callable[[], ReadPlan | None]) -> tuple[np.ndarray | None, bool]:
-        """Make a plan for this many rows and run it. A file may claim any number of rows: too many are refused."""
-        if count * self._form.dtype.itemsize > MOST_AT_ONCE:
-            return None, True
-        try:
-            plan = make_plan()
-            return (None, True) if plan is None else self._reader.run(plan, self._look_for)
-        except DamagedChunk as error:
-            first, last = error.rows
-            raise CorruptError(f"the rows cannot be read: {error}", path=self.path, row=first, last_row=last) from error
-        except hdf5_errors():
-            return None, True
-
-    def _plan_range(self, start: int, count: int) -> ReadPlan:
-        numbers = range(start // self.chunk_rows, -(-(start + count) // self.chunk_rows)) if count else range(0)
-        chunks = self._map.located(numbers, len(numbers))
-        fill = self._map.fill() if len(chunks.numbers) < len(numbers) else None
-        return plan_range(self._form, start, count, chunks, fill)
-
-    def _plan_rows(self, rows: RowNumbers) -> ReadPlan:
-        few = few_of_each_chunk(self._form, rows) if self.is_open_to_rows else None
-        if few is not None:
-            plan = plan_singles(rows - few[0] * self.chunk_rows, self._map.located(*few))
-            if plan is not None:
-                return plan
-        parts = [(number, end) for number, _, end in by_chunk(rows, self.chunk_rows)]
-        numbers, ends = np.array(parts, dtype=np.int64).reshape(-1, 2).T.copy()
-        return plan_rows(self._form, rows, ends, self._map.located(numbers, len(numbers)), self.is_open_to_rows)
-
-    def _plan_singles(self, rows: RowNumbers) -> ReadPlan | None:
-        numbers = rows // self.chunk_rows
-        return plan_singles(rows - numbers * self.chunk_rows, self._map.located(numbers, len(rows)))
-
-
 def open_source(
-    dataset: Dataset, dtype: np.dtype | None, filters: Sequence[FilterInfo], look: bytes | None = None
+    dataset: DatasetHandle, dtype: np.dtype | None, filters: Sequence[FilterInfo], look: bytes | None = None
 ) -> ChunkSource | None:
     """A way to the rows of a dataset, whose elements are such, past the library; None where there is none."""
     creation = creation_of(dataset)
@@ -320,10 +206,10 @@ def open_source(
     if not form.pipeline.is_known or capi.skips_partial_chunks(creation) or file is None:
         return None
     chunk_map = LibraryChunkMap(dataset, form, file_id.get_intent() == h5f.ACC_RDONLY)
-    return ChunkSource(dataset, form, chunk_map, ChunkReader(form, file), look)
+    return ChunkSource(partial(_path_of, dataset), form, chunk_map, ChunkReader(form, file), look)
 
 
-def open_run(dataset: Dataset, dtype: np.dtype, look: bytes | None = None) -> ChunkSource | None:
+def open_run(dataset: DatasetHandle, dtype: np.dtype, look: bytes | None = None) -> ChunkSource | None:
     """A way to all elements of a contiguous dataset, in their order, whatever its rank."""
     file_id = h5i.get_file_id(dataset)
     file = _file_of(file_id)
@@ -331,9 +217,111 @@ def open_run(dataset: Dataset, dtype: np.dtype, look: bytes | None = None) -> Ch
         return None
     form = ChunkForm(dtype, DEFAULT_CHUNK_ROWS, Pipeline((), 0))
     chunk_map = ContiguousMap(dataset, form, file_id.get_intent() == h5f.ACC_RDONLY)
-    return ChunkSource(dataset, form, chunk_map, ChunkReader(form, file), look)
+    return ChunkSource(partial(_path_of, dataset), form, chunk_map, ChunkReader(form, file), look)
 
 
 def _file_of(file_id: FileID) -> LocalBytes | JournaledBytes | None:
     """What the bytes of a file can be read from."""
     return None if file_id.get_create_plist().get_userblock() else source_of(file_id)
+
+
+def _path_of(dataset: DatasetHandle) -> str:
+    return (h5i.get_name(dataset) or b"?").decode("utf-8", "surrogateescape")
+
+
+# -- elements of variable length: vetted before libhdf5 follows their references --
+#
+# libhdf5 allocates and clears as many bytes as an element claims before it looks whether they are there. The global
+# heap has no filters: an element that claims more bytes than its file has is damaged.
+
+
+def vet_rows(dataset: DatasetHandle, stored: StoredType, filters: Sequence[FilterInfo], rows: range) -> bool:
+    """Refuse rows of a one-dimensional dataset that libhdf5 may not read; returns whether they could be vetted.
+
+    Elements of variable length must claim no more bytes than the file has, and lead to collections that end. Filtered
+    chunks are unpacked whatever they hold: libhdf5, or the filter, may crash on a damaged one.
+    """
+    if stored.has_pointers:
+        return _check_references(dataset, stored, filters, rows)
+    if stored.size and filters:
+        source = open_source(dataset, np.dtype((np.void, size_in_file(dataset, stored))), filters)
+        if source is not None:
+            source.read(rows.start, len(rows))
+    return True
+
+
+def _check_references(dataset: DatasetHandle, stored: StoredType, filters: Sequence[FilterInfo], rows: range) -> bool:
+    if creation_of(dataset).get_layout() == h5d.COMPACT:
+        return _check_compact(dataset, stored)
+    source = open_source(dataset, np.dtype((np.void, size_in_file(dataset, stored))), filters)
+    if source is None:
+        return False
+    start = rows.start
+    while start < rows.stop:  # chunk by chunk: one that was never written hides no other
+        stop = min(rows.stop, (start // source.chunk_rows + 1) * source.chunk_rows)
+        vet_stored_rows(dataset, stored, source.read(start, stop - start), source.path)
+        start = stop
+    return True
+
+
+def vet_stored_rows(dataset: DatasetHandle, stored: StoredType, image: np.ndarray | None, path: str) -> None:
+    """Refuse elements as they lie in the file; None are those that were never written."""
+    if image is None:
+        return
+    if stored.kind in ("text", "binary", "sequence"):
+        references = image.view(reference_dtype(open_file_of(dataset).offset_size))
+        check_lengths(references, stored, h5i.get_file_id(dataset).get_filesize(), path)
+    vet_elements(dataset, stored, np.ascontiguousarray(image).view("u1").data)
+
+
+def _check_compact(dataset: DatasetHandle, stored: StoredType) -> bool:
+    """Vet elements that are kept in the header of their dataset."""
+    file = vetted_file(dataset)
+    if file is None:
+        return False
+    for message in file.messages(address_of(dataset)):
+        if message.type == LAYOUT:
+            with suppress(CorruptError, UnknownToReader):
+                elements = decode_storage(file.fields(message)).elements
+                vet_elements(dataset, stored, elements)
+    return True
+
+
+def vet_run(dataset: DatasetHandle, stored: StoredType) -> bool:
+    """Vet all elements of a dataset of any rank that is not chunked; returns whether they could be vetted."""
+    creation = creation_of(dataset)
+    if not stored.has_pointers:
+        return True
+    if creation.get_layout() == h5d.COMPACT:
+        return _check_compact(dataset, stored)
+    if creation.get_layout() != h5d.CONTIGUOUS or creation.get_external_count():
+        return False
+    size = size_in_file(dataset, stored)
+    source, count = open_run(dataset, np.dtype((np.void, size))), prod(dataset.shape)
+    if source is None or count * size > h5i.get_file_id(dataset).get_filesize():
+        return True  # never written, or not there: libhdf5 reports which
+    for start in range(0, count, source.chunk_rows):
+        vet_stored_rows(dataset, stored, source.read(start, min(source.chunk_rows, count - start)), source.path)
+    return True
+
+
+def vet_chunk_sizes(dataset: DatasetHandle, filters: Sequence[FilterInfo], path: str) -> None:
+    """Refuse a dataset of which a chunk is shorter than its checksum: the library would read before its beginning.
+
+    A damaged B-tree may hide the chunk from whoever asks for it by its place.
+    """
+    if FLETCHER32 in (one.id for one in filters):
+        sizes: list[int] = []
+        dataset.chunk_iter(lambda info: sizes.append(info.size))
+        if min(sizes, default=SHORTEST_CHECKED) < SHORTEST_CHECKED:
+            raise CorruptError(f"a chunk has {min(sizes)} bytes", path=path)
+
+
+def open_heap(dataset: DatasetHandle, stored: StoredType, filters: Sequence[FilterInfo]) -> HeapSource | None:
+    """A way to strings or bytes of variable length past the library; None where there is none, or it would not pay."""
+    if stored.kind not in ("text", "binary") or kernels.FORM != "c" or not open_file_of(dataset).has_usual_sizes:
+        return None
+    source = open_source(dataset, AS_BYTES, filters)
+    if source is None:
+        return None
+    return HeapSource(source, stored, h5i.get_file_id(dataset).get_filesize())

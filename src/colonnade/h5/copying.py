@@ -22,24 +22,18 @@ from h5py import h5a, h5d, h5g, h5l, h5o, h5p, h5s, h5t
 from colonnade.errors import UnsupportedError
 from colonnade.h5 import capi
 from colonnade.h5.attributes import elements, open_attributes, write_elements
-from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.datasets import is_shown_as_stored
 from colonnade.h5.datatypes import describe_type, memory_type
 from colonnade.h5.filters import creation_list
-from colonnade.h5.links import (
-    Child,
-    children,
-    decode_name,
-    encode_name,
-    hard_address,
-    join_path,
-    names_in_order,
-    open_dataset,
-)
+from colonnade.h5.handles import LibraryDataset, LibraryGroup
+from colonnade.h5.links import children, hard_address, names_in_order, open_dataset
 from colonnade.h5.references import NewPlaces, has_references
 from colonnade.h5.vetting import creation_of, has_lost_fill, vet_fill
 from colonnade.model import Progress, StoredType
-from colonnade.nodes import Dataset, Group, Node
+from colonnade.nodes import Dataset, DatasetHandle, Group, GroupHandle, NodeHandle
+from colonnade.nodes.damage import hdf5_errors
+from colonnade.nodes.elements import is_shown_as_stored
+from colonnade.nodes.paths import decode_name, encode_name, join_path
+from colonnade.nodes.protocols import Child
 from colonnade.stored_dtypes import memory_dtype
 
 CopyDataset = Callable[[Dataset, Group, str], None]
@@ -51,8 +45,8 @@ _PART_BYTES = 16 << 20
 
 
 def copy_file(
-    source: Group,
-    target: Group,
+    source: GroupHandle,
+    target: GroupHandle,
     otherwise: Mapping[int, CopyDataset] | None = None,
     progress: Progress | None = None,
     without: Collection[int] = (),
@@ -74,8 +68,8 @@ class _Copy:
 
     def __init__(
         self,
-        source: Group,
-        target: Group,
+        source: GroupHandle,
+        target: GroupHandle,
         otherwise: Mapping[int, CopyDataset],
         progress: Progress | None,
         without: Collection[int],
@@ -133,7 +127,7 @@ class _Copy:
                 else:
                     self._copy_datatype(group, child)
 
-    def _is_left_to_caller(self, group: Group, child: Child, where: str) -> bool:
+    def _is_left_to_caller(self, group: GroupHandle, child: Child, where: str) -> bool:
         """Whether HDF5 cannot open this, and the caller can."""
         place = hard_address(group, child.name)
         if place is None or open_dataset(group, child.name) is not None or not self._is_unread(place, where):
@@ -141,7 +135,7 @@ class _Copy:
         self._unread.add(place)
         return True
 
-    def _look_at(self, where: str, node: Node) -> None:
+    def _look_at(self, where: str, node: NodeHandle) -> None:
         """Find out whether there are references, and refuse those that cannot be turned."""
         for holder in _holders(node):
             stored = describe_type(holder.get_type())
@@ -149,7 +143,7 @@ class _Copy:
                 raise _refusal(where, "it holds references in the form of HDF5 1.12")
             self._has_references = self._has_references or has_references(stored)
 
-    def _copy_datatype(self, group: Group, child: Child) -> None:
+    def _copy_datatype(self, group: GroupHandle, child: Child) -> None:
         if _TYPES.encode() not in self._target:
             h5g.create(self._target, _TYPES.encode())
         path = f"/{_TYPES}/{child.address}"
@@ -158,7 +152,9 @@ class _Copy:
 
     # -- 2. groups and links --
 
-    def _copy_links(self, path: str, source: Group, target: Group) -> Iterator[tuple[str, Group, Group]]:
+    def _copy_links(
+        self, path: str, source: GroupHandle, target: GroupHandle
+    ) -> Iterator[tuple[str, GroupHandle, GroupHandle]]:
         """Make every link of a group; gives the new groups, which are still empty."""
         for name in names_in_order(source):
             where = join_path(path, decode_name(name))
@@ -176,8 +172,8 @@ class _Copy:
                 raise _refusal(where, f"it is a link of a kind of its own (number {link.type})")
 
     def _copy_object(
-        self, where: str, source: Group, target: Group, name: bytes, how: h5p.PropLCID
-    ) -> Iterator[tuple[str, Group, Group]]:
+        self, where: str, source: GroupHandle, target: GroupHandle, name: bytes, how: h5p.PropLCID
+    ) -> Iterator[tuple[str, GroupHandle, GroupHandle]]:
         """Copy what a hard link leads to, or link it where it was copied before."""
         place = hard_address(source, decode_name(name))
         if place is not None and place in self._unread:
@@ -199,7 +195,7 @@ class _Copy:
         else:  # named datatypes were copied before
             raise _refusal(where, "it is neither a group nor a dataset")
 
-    def _make_placeholder(self, where: str, place: int, target: Group, name: bytes, how: h5p.PropLCID) -> None:
+    def _make_placeholder(self, where: str, place: int, target: GroupHandle, name: bytes, how: h5p.PropLCID) -> None:
         """A dataset for the caller to write in; one that has two names is not known to HDF5, which makes no such."""
         if place in self._paths:
             raise _refusal(where, f"it is {self._paths[place]} too, under another name")
@@ -207,11 +203,11 @@ class _Copy:
         self._paths[place] = self.placeholders[place] = where
 
     def _copy_dataset(
-        self, where: str, node: Dataset, source: Group, target: Group, name: bytes, how: h5p.PropLCID
+        self, where: str, node: DatasetHandle, source: GroupHandle, target: GroupHandle, name: bytes, how: h5p.PropLCID
     ) -> None:
         other = self._otherwise.get(h5o.get_info(node).addr)
         if other is not None:
-            other(node, target, decode_name(name))
+            other(LibraryDataset.of(node), LibraryGroup.of(target), decode_name(name))
         else:
             try:
                 if _has_pointing_fill(node):
@@ -224,12 +220,12 @@ class _Copy:
         if self._progress is not None:
             self._progress(self._done, self._bytes)
 
-    def _copy_by_elements(self, node: Dataset, target: Group, name: bytes, how: h5p.PropLCID) -> None:
+    def _copy_by_elements(self, node: DatasetHandle, target: GroupHandle, name: bytes, how: h5p.PropLCID) -> None:
         """HDF5 copies the fill value of variable-length elements as an address in the old file."""
         kind, space = self._new_type(node.get_type()), node.get_space()
         _copy_elements(node, h5d.create(target, name, kind, space, dcpl=creation_of(node), lcpl=how))
 
-    def _copy_options(self, node: Node) -> h5p.PropCopyID:
+    def _copy_options(self, node: NodeHandle) -> h5p.PropCopyID:
         """How HDF5 copies a dataset: its committed datatypes are those of the new file.
 
         Each is named: HDF5 would search the whole new file for it, and crash on groups that hold each other.
@@ -254,7 +250,7 @@ class _Copy:
         if has_references(describe_type(source.get_type())):
             _copy_elements(source, target, places)
 
-    def _copy_attribute(self, attribute: h5a.AttrID, target: Node, places: NewPlaces) -> None:
+    def _copy_attribute(self, attribute: h5a.AttrID, target: NodeHandle, places: NewPlaces) -> None:
         """Copy an attribute that the new object lacks, and turn the references of one that it has."""
         stored = describe_type(attribute.get_type())
         if h5a.exists(target, attribute.name):
@@ -273,12 +269,12 @@ class _Copy:
         return type_id.copy() if known is None else h5t.open(self._target, encode_name(known))
 
 
-def _holders(node: Node) -> list[h5a.AttrID | h5d.DatasetID]:
+def _holders(node: NodeHandle) -> list[h5a.AttrID | h5d.DatasetID]:
     """What holds values in an object: its attributes, and a dataset itself."""
     return [*open_attributes(node), *([node] if isinstance(node, h5d.DatasetID) else [])]
 
 
-def _open(group: Group, name: bytes, where: str) -> Node:
+def _open(group: GroupHandle, name: bytes, where: str) -> NodeHandle:
     try:
         return h5o.open(group, name)
     except hdf5_errors() as error:
@@ -299,7 +295,7 @@ def _refusal(where: str, why: str) -> UnsupportedError:
     )
 
 
-def _has_pointing_fill(dataset: Dataset) -> bool:
+def _has_pointing_fill(dataset: DatasetHandle) -> bool:
     """Whether the dataset's fill value is kept elsewhere in the file than in its header."""
     if not describe_type(dataset.get_type()).has_pointers:
         return False
@@ -307,7 +303,7 @@ def _has_pointing_fill(dataset: Dataset) -> bool:
     return has_lost_fill(dataset) or creation_of(dataset).fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
 
 
-def _copy_elements(source: Dataset, target: Dataset, places: NewPlaces | None = None) -> None:
+def _copy_elements(source: DatasetHandle, target: DatasetHandle, places: NewPlaces | None = None) -> None:
     """Write the elements of a dataset into its copy, their references turned; a few MiB at a time."""
     stored = describe_type(source.get_type())
     in_memory, in_new = memory_type(source.get_type(), stored), memory_type(target.get_type(), stored, writing=True)
@@ -325,7 +321,7 @@ def _copy_elements(source: Dataset, target: Dataset, places: NewPlaces | None = 
                 capi.reclaim(in_memory, space, image.ctypes.data)
 
 
-def _parts(dataset: Dataset, stored: StoredType) -> Iterator[h5s.SpaceID]:
+def _parts(dataset: DatasetHandle, stored: StoredType) -> Iterator[h5s.SpaceID]:
     """Selections that cover all elements that were written."""
     space = dataset.get_space()
     shape = space.get_simple_extent_dims() if space.get_simple_extent_type() == h5s.SIMPLE else ()

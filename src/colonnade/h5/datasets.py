@@ -6,7 +6,6 @@ element points elsewhere (variable length), the array is good only inside `readi
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import zlib
 from collections.abc import Iterator, Sequence
@@ -25,35 +24,28 @@ from colonnade.filters.codecs import Data
 from colonnade.filters.read_plan import MOST_AT_ONCE
 from colonnade.filters.undo import DEFLATE
 from colonnade.h5 import capi
-from colonnade.h5.chunks import by_chunk
-from colonnade.h5.damage import hdf5_errors, raise_lack
+from colonnade.h5.chunks import FLETCHER32, SHORTEST_CHECKED, vet_chunk_sizes, vet_rows
 from colonnade.h5.datatypes import describe_type, make_type, memory_type
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, may_skip, require_filters, set_filters
-from colonnade.h5.heap import FLETCHER32, SHORTEST_CHECKED, vet_chunk_sizes, vet_rows
-from colonnade.h5.links import encode_name, link_list
+from colonnade.h5.links import link_list
 from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
 from colonnade.h5.references import read_as_stored, size_as_stored
 from colonnade.h5.vetting import creation_of, guarded, has_lost_fill, vet_fill
 from colonnade.model import (
-    DEFAULT_CHUNK_ROWS,
     ColumnInfo,
     DatasetInfo,
     FilterInfo,
-    Form,
-    Plain,
-    Sectioned,
     Storage,
     StoredType,
 )
-from colonnade.nodes import Dataset, Group, Node
-from colonnade.stored_dtypes import LARGEST_ELEMENT, NEW_REFERENCE, memory_dtype
+from colonnade.nodes import DatasetHandle, GroupHandle, NodeHandle
+from colonnade.nodes.chunk_source import by_chunk
+from colonnade.nodes.damage import hdf5_errors, raise_lack
+from colonnade.nodes.elements import fill_element, follow_pointers, is_shown_as_stored
+from colonnade.nodes.paths import encode_name
+from colonnade.stored_dtypes import LARGEST_ELEMENT, memory_dtype
 
-LARGEST_CHUNK = 4 << 20
-# Where elements claim so much more than is stored that no filter has done it: reading them would never end.
-MOST_UNSTORED = 64 << 20
 MOST_COMPACT = 1 << 16  # bytes that a header has room for, whatever it claims
-BEST_FILTER = 20_000
-MOST_TIMES_STORED = 100  # times what is stored without filters
 MOST_CHUNKS = 4096  # that the library reads in one call
 _SCRATCH_NUMBERS = itertools.count()  # names of files in memory, which HDF5 shares in the process
 _STORAGES: dict[int, Storage] = {
@@ -64,7 +56,7 @@ _STORAGES: dict[int, Storage] = {
 }
 
 
-def describe_dataset(dataset: Dataset) -> DatasetInfo:
+def describe_dataset(dataset: DatasetHandle) -> DatasetInfo:
     """The dataset's header as plain data; no element is read."""
     type_id = dataset.get_type()
     stored = describe_type(type_id)
@@ -89,19 +81,13 @@ def describe_dataset(dataset: Dataset) -> DatasetInfo:
     )
 
 
-def dataset_column(name: str, info: DatasetInfo, n_rows: int) -> ColumnInfo:
-    """The rows of a dataset as a column, as far as its header describes it."""
-    form: Form = Sectioned(Plain()) if info.storage == "sectioned" else Plain()
-    return ColumnInfo(name, info.type, n_rows, info.storage, info.chunk_rows, info.filters, form=form)
-
-
-def stored_bytes(dataset: Dataset) -> int:
+def stored_bytes(dataset: DatasetHandle) -> int:
     """Bytes that the elements take in the file; looks at every chunk."""
     size: int = dataset.get_storage_size()
     return size
 
 
-def written_rows(dataset: Dataset) -> int:
+def written_rows(dataset: DatasetHandle) -> int:
     """Rows that have a place in the file, as far as that is known; looks at every chunk."""
     n_rows = int(dataset.shape[0])
     creation = creation_of(dataset)
@@ -112,23 +98,13 @@ def written_rows(dataset: Dataset) -> int:
     return min(n_rows, _most_bytes(dataset, creation) // max(int(dataset.get_type().get_size()), 1))
 
 
-def _most_bytes(dataset: Dataset, creation: h5p.PropDCID) -> int:
+def _most_bytes(dataset: DatasetHandle, creation: h5p.PropDCID) -> int:
     """The largest number of bytes that elements which are not chunked can have, whatever they claim."""
     if creation.get_layout() == h5d.COMPACT:
         return MOST_COMPACT
     if creation.get_external_count():
         return bytes_elsewhere(dataset)
     return int(h5i.get_file_id(dataset).get_filesize()) if dataset.get_storage_size() else 0
-
-
-def claims_too_much(claimed: int, stored: int, filtered: bool = True) -> bool:
-    """Whether elements claim so many more bytes than are stored for them that they are not worth reading."""
-    return claimed > MOST_UNSTORED and claimed > (BEST_FILTER if filtered else MOST_TIMES_STORED) * stored
-
-
-def is_shown_as_stored(stored: StoredType) -> bool:
-    """Whether the elements must be shown as they stand in the file, since in memory they hold handles."""
-    return stored.kind == "unknown" and stored.tag.endswith(NEW_REFERENCE)
 
 
 def read_fill(creation: h5p.PropDCID, type_id: h5t.TypeID, stored: StoredType) -> bytes | None:
@@ -146,35 +122,7 @@ def read_fill(creation: h5p.PropDCID, type_id: h5t.TypeID, stored: StoredType) -
     return follow_pointers(element[0], stored)
 
 
-def follow_pointers(element: np.void, stored: StoredType) -> bytes:
-    """One element with what it points to, as bytes that are equal for equal values.
-
-    A string is its text, a sequence the bytes of its elements; inside another type, each is led by its length.
-    """
-    if stored.kind == "text":
-        pointer = int(element)
-        return ctypes.string_at(pointer) if pointer else b""
-    if stored.kind in ("binary", "sequence"):
-        length, dtype = int(element["length"]), memory_dtype(stored.item)
-        data = ctypes.string_at(int(element["pointer"]), length * dtype.itemsize) if length else b""
-        if not stored.item.has_pointers:
-            return data
-        base, shape = dtype.subdtype if dtype.subdtype is not None else (dtype, ())
-        items = np.frombuffer(data, dtype=base).reshape(length, *shape)
-        return b"".join(with_length(follow_pointers(item, stored.item)) for item in items)
-    if stored.kind == "array":
-        return b"".join(with_length(follow_pointers(item, stored.item)) for item in element.reshape(-1))
-    if stored.kind == "compound":
-        return b"".join(with_length(follow_pointers(element[member.name], member.type)) for member in stored.fields)
-    return np.ascontiguousarray(element).tobytes()
-
-
-def with_length(data: bytes) -> bytes:
-    """Bytes led by their number, as `follow_pointers` puts them together."""
-    return len(data).to_bytes(8, "little") + data
-
-
-def is_plain_type(dataset: Dataset) -> bool:
+def is_plain_type(dataset: DatasetHandle) -> bool:
     """Whether the dataset's datatype is one that can be made again from its description, and is not shared."""
     type_id = dataset.get_type()
     stored = describe_type(type_id)
@@ -182,12 +130,6 @@ def is_plain_type(dataset: Dataset) -> bool:
         return not type_id.committed() and bool(make_type(stored) == type_id)
     except UnsupportedError:
         return False
-
-
-def default_chunk_rows(n_rows: int, stored: StoredType) -> int:
-    """A chunk length that suits a column of `n_rows`: never above 65,536 rows or 4 MiB, small for small tables."""
-    within = max(1, LARGEST_CHUNK // max(stored.size, 1))
-    return max(1, min(DEFAULT_CHUNK_ROWS, within, max(n_rows, 64)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +144,8 @@ class DatasetPlan:
 
 
 def create_dataset(
-    group: Group, name: str, plan: DatasetPlan, n_rows: int = 0, type_id: h5t.TypeID | None = None
-) -> Dataset:
+    group: GroupHandle, name: str, plan: DatasetPlan, n_rows: int = 0, type_id: h5t.TypeID | None = None
+) -> DatasetHandle:
     """A new one-dimensional dataset that can grow (chunked), or of fixed length (no chunk length).
 
     type_id: its HDF5 datatype, where that of another dataset is to be kept to the last bit.
@@ -228,33 +170,10 @@ def _set_fill(creation: h5p.PropDCID, type_id: h5t.TypeID, stored: StoredType, f
     capi.set_fill(creation, in_memory, element.ctypes.data)
 
 
-def fill_element(stored: StoredType, fill: bytes) -> tuple[Image, list[object]]:
-    """One element in memory form that is the fill, and the memory it points to."""
-    element = np.zeros(1, dtype=memory_dtype(stored))
-    if stored.kind not in ("text", "binary", "sequence"):
-        return np.frombuffer(fill, dtype="u1"), []
-    if not fill:
-        return (
-            element,
-            [],
-        )  # a null pointer, which H5Ocopy copies; others it loses (see `vetting.creation_of`)
-    if stored.kind == "text":
-        kept = ctypes.create_string_buffer(fill)
-        element[0] = ctypes.addressof(kept)
-        return element, [kept]
-    if stored.item.kind == "text":  # a list of one text, led by its length
-        text = ctypes.create_string_buffer(fill[8:])
-        pointer = ctypes.c_void_p(ctypes.addressof(text))
-        element["length"], element["pointer"] = 1, ctypes.addressof(pointer)
-        return element, [text, pointer]
-    kept = ctypes.create_string_buffer(fill)
-    element["length"] = len(fill) // memory_dtype(stored.item).itemsize
-    element["pointer"] = ctypes.addressof(kept)
-    return element, [kept]
-
-
 @contextmanager
-def reading(dataset: Dataset, info: DatasetInfo | ColumnInfo, start: int, count: int, step: int = 1) -> Iterator[Image]:
+def reading(
+    dataset: DatasetHandle, info: DatasetInfo | ColumnInfo, start: int, count: int, step: int = 1
+) -> Iterator[Image]:
     """The elements start, start+step, ... in memory form; pointers in them hold inside the `with` only.
 
     `info` is anything with `type`, `storage` and `filters`: a DatasetInfo or a ColumnInfo.
@@ -306,7 +225,7 @@ def reading(dataset: Dataset, info: DatasetInfo | ColumnInfo, start: int, count:
             _reclaim_rows(in_memory, image, owned)
 
 
-def _check_sums(dataset: Dataset, filters: tuple[FilterInfo, ...], start: int, count: int) -> None:
+def _check_sums(dataset: DatasetHandle, filters: tuple[FilterInfo, ...], start: int, count: int) -> None:
     """Refuse chunks too short for their checksum: HDF5 2.0 takes its four bytes off all the same, and crashes.
 
     In a damaged B-tree it finds, as it reads, also chunks that it reports as missing: then all must be long enough.
@@ -325,7 +244,7 @@ def _check_sums(dataset: Dataset, filters: tuple[FilterInfo, ...], start: int, c
 
 
 def _load(
-    dataset: Dataset, creation: h5p.PropDCID, stored: StoredType, in_memory: h5t.TypeID, rows: range, image: Image
+    dataset: DatasetHandle, creation: h5p.PropDCID, stored: StoredType, in_memory: h5t.TypeID, rows: range, image: Image
 ) -> None:
     """Read these rows, some chunks at a time: libhdf5 takes a few KiB for each, whether it was written or not."""
     most = len(rows)
@@ -345,7 +264,7 @@ def _load(
 
 
 def unreadable_rows(
-    error: Exception, dataset: Dataset, filters: tuple[FilterInfo, ...], first: int, last: int
+    error: Exception, dataset: DatasetHandle, filters: tuple[FilterInfo, ...], first: int, last: int
 ) -> CorruptError:
     path = object_name(dataset)
     raise_lack(error)
@@ -354,7 +273,7 @@ def unreadable_rows(
 
 
 def _read_written_chunks(
-    dataset: Dataset,
+    dataset: DatasetHandle,
     info: DatasetInfo | ColumnInfo,
     creation: h5p.PropDCID,
     in_memory: h5t.TypeID,
@@ -406,7 +325,7 @@ def _scratch_file() -> Iterator[h5f.FileID]:
         handle.close()
 
 
-def is_touched(dataset: Dataset, written: list[tuple[int, int]]) -> bool:
+def is_touched(dataset: DatasetHandle, written: list[tuple[int, int]]) -> bool:
     """Whether rows of a dataset may lie in these ranges of bytes of the file.
 
     A chunk that was moved was written where it is now. Where it is not known (rows in the object's header, in other
@@ -447,7 +366,7 @@ def reference_bytes(references: list[h5py.Reference | None], kind: str) -> bytes
             return image.tobytes()
 
 
-def leads_nowhere(dataset: Dataset, row: int) -> bool:
+def leads_nowhere(dataset: DatasetHandle, row: int) -> bool:
     """Whether the object reference in this row is set, and leads to no object."""
     reference = h5py.Dataset(dataset)[row]
     if not reference:
@@ -458,7 +377,7 @@ def leads_nowhere(dataset: Dataset, row: int) -> bool:
         return True
 
 
-def object_name(node: Node) -> str:
+def object_name(node: NodeHandle) -> str:
     """The node's path in its file, for messages."""
     try:
         name = h5i.get_name(node)
@@ -474,8 +393,8 @@ MOST_BLOCK_BYTES = 1 << 30
 
 
 def create_matrix(
-    group: Group, name: str, shape: tuple[int, int], chunk: tuple[int, int], filters: str = "none"
-) -> Dataset:
+    group: GroupHandle, name: str, shape: tuple[int, int], chunk: tuple[int, int], filters: str = "none"
+) -> DatasetHandle:
     """A new dataset of bytes, all zero."""
     creation = creation_list()
     creation.set_chunk(tuple(max(1, n) for n in chunk))
@@ -484,7 +403,7 @@ def create_matrix(
     return h5d.create(group, encode_name(name), h5t.STD_U8LE, space, dcpl=creation, lcpl=link_list(name))
 
 
-def matrix_shape(dataset: Dataset) -> tuple[int, int] | None:
+def matrix_shape(dataset: DatasetHandle) -> tuple[int, int] | None:
     """Rows and columns; None when the dataset is not a matrix of bytes."""
     shape = dataset.shape
     kind = dataset.get_type()
@@ -493,7 +412,7 @@ def matrix_shape(dataset: Dataset) -> tuple[int, int] | None:
     return int(shape[0]), int(shape[1])
 
 
-def read_matrix(dataset: Dataset, rows: tuple[int, int], columns: tuple[int, int]) -> Octets:
+def read_matrix(dataset: DatasetHandle, rows: tuple[int, int], columns: tuple[int, int]) -> Octets:
     """The block of these rows and columns, each from the first up to but without the second."""
     shape = (rows[1] - rows[0], columns[1] - columns[0])
     if shape[0] * shape[1] > MOST_BLOCK_BYTES:
@@ -515,7 +434,7 @@ def read_matrix(dataset: Dataset, rows: tuple[int, int], columns: tuple[int, int
     return block
 
 
-def write_matrix(dataset: Dataset, row: int, column: int, block: Octets) -> None:
+def write_matrix(dataset: DatasetHandle, row: int, column: int, block: Octets) -> None:
     """Put a block at a place; the dataset is large enough."""
     if block.size:
         check_rows(dataset)
@@ -525,7 +444,7 @@ def write_matrix(dataset: Dataset, row: int, column: int, block: Octets) -> None
         capi.write(dataset, h5t.NATIVE_UINT8, space, _selected(dataset, rows, columns), _at(block))
 
 
-def write_lines(dataset: Dataset, rows: Sequence[int], column: int, block: Octets, new: bool = False) -> None:
+def write_lines(dataset: DatasetHandle, rows: Sequence[int], column: int, block: Octets, new: bool = False) -> None:
     """Put the lines of a block into these rows; the dataset is large enough. `new`: nothing was written there before.
 
     Whole chunks that are not there yet are packed here, which takes less time than the library does. They never skip
@@ -548,7 +467,7 @@ def write_lines(dataset: Dataset, rows: Sequence[int], column: int, block: Octet
             write_matrix(dataset, row, column, line[None])
 
 
-def _stripe_to_pack(dataset: Dataset, column: int, width: int) -> int:
+def _stripe_to_pack(dataset: DatasetHandle, column: int, width: int) -> int:
     """Bytes of a chunk, if the chunks are parts of one line, deflated, and these bytes are all that one has; else 0."""
     creation = dataset.get_create_plist()
     filters = describe_filters(creation)
@@ -565,7 +484,7 @@ def _deflated(line: Octets, packed: Octets) -> Data:
     return packed[:size] if size else zlib.compress(line.data, 0)
 
 
-def resize_matrix(dataset: Dataset, shape: tuple[int, int]) -> bool:
+def resize_matrix(dataset: DatasetHandle, shape: tuple[int, int]) -> bool:
     """Set rows and columns; new bytes are zero. False when the dataset cannot have this shape, or not be changed."""
     if may_skip(describe_filters(dataset.get_create_plist())):
         return False  # the library might leave chunks that nobody can read (see `row_sink`)
@@ -580,7 +499,7 @@ def _at(block: Octets) -> int:
     return int(block.ctypes.data)
 
 
-def _selected(dataset: Dataset, rows: tuple[int, int], columns: tuple[int, int]) -> h5s.SpaceID:
+def _selected(dataset: DatasetHandle, rows: tuple[int, int], columns: tuple[int, int]) -> h5s.SpaceID:
     space = dataset.get_space()
     space.select_hyperslab((rows[0], columns[0]), (rows[1] - rows[0], columns[1] - columns[0]))
     return space

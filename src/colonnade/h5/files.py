@@ -25,10 +25,12 @@ from colonnade.errors import ConflictError, CorruptError, FormatError, UsageErro
 from colonnade.h5 import capi
 from colonnade.h5.callbacks import Callbacks
 from colonnade.h5.capi import HDF5_LOCK
-from colonnade.h5.damage import lack_of, raise_lack, to_corrupt_error
-from colonnade.h5.vetting import LINKS, Links, Notes, OpenFile, open_file_of, vet_root
+from colonnade.h5.handles import LibraryGroup
+from colonnade.h5.vetting import OpenFile, open_file_of, vet_root
 from colonnade.h5.watched import Watch, watched
 from colonnade.nodes import Group
+from colonnade.nodes.damage import lack_of, raise_lack, to_corrupt_error
+from colonnade.nodes.protocols import LINKS, Links, Notes
 from colonnade.pager.disk import Disk
 from colonnade.pager.interrupts import hold_signals, release_signals, shielded
 from colonnade.pager.journal import Durability, JournaledFile, journal_path
@@ -84,7 +86,7 @@ class FileHandle:
 
     def __init__(
         self,
-        h5: Any,  # an h5py.File, or the Group that was given
+        h5: Any,  # an h5py.File, or the GroupHandle that was given
         name: str,
         owned: bool = True,
         journaled: JournaledFile | None = None,
@@ -129,10 +131,10 @@ class FileHandle:
     def root(self) -> Group:
         """The group that was opened: the file's root, or the group given."""
         if not isinstance(self.h5, h5py.File):
-            return self.h5.id
+            return LibraryGroup.of(self.h5.id)
         try:
             root: h5py.Group = self.h5["/"]
-            return root.id
+            return LibraryGroup.of(root.id)
         except RecursionError:
             raise
         except (KeyError, RuntimeError, OSError) as error:
@@ -478,7 +480,7 @@ def open_file(target: Target, mode: Mode = "r", large_root: bool = False, care: 
     if hasattr(target, "read") and hasattr(target, "seek"):
         return _open_stream(target, mode, care)
     raise UsageError(
-        f"cannot open {type(target).__name__}: give a path, an h5py.File or Group, a binary file object, or a URL"
+        f"cannot open {type(target).__name__}: give a path, an h5py.File or GroupHandle, a binary file object, or a URL"
     )
 
 
@@ -802,7 +804,7 @@ def _write_aside(
         creation = creation_like(source.id)
         made = h5f.create(os.fsencode(aside), h5f.ACC_TRUNC, fcpl=creation, fapl=_access_list(journaled))
         with h5py.File(made) as target:
-            fill(source["/"].id, target["/"].id)
+            fill(LibraryGroup.of(source["/"].id), LibraryGroup.of(target["/"].id))
         if finish is not None:
             finish(journaled)
         with Path(source.filename).open("rb") as old:

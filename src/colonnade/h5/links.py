@@ -8,16 +8,14 @@ by name may lead through them, as far as `outside` allows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container
 from functools import lru_cache
-from typing import Literal, TypeGuard
+from typing import TypeGuard
 
 from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5o, h5p, h5r, h5s, h5t
 
-from colonnade.dataclass import dataclass
-from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError
-from colonnade.h5.attributes import copy_attributes, decode_texts
-from colonnade.h5.damage import hdf5_errors, raise_lack
+from colonnade.errors import CorruptError, UnsupportedError, UsageError
+from colonnade.h5.attributes import copy_attributes
 from colonnade.h5.filters import creation_list
 from colonnade.h5.outside import REFUSED, access_in
 from colonnade.h5.vetting import (
@@ -30,9 +28,12 @@ from colonnade.h5.vetting import (
     vet_map,
     vet_object,
 )
-from colonnade.nodes import Dataset, Group, Node
+from colonnade.nodes import DatasetHandle, GroupHandle, NodeHandle
+from colonnade.nodes.attributes import decode_texts
+from colonnade.nodes.damage import hdf5_errors, raise_lack
+from colonnade.nodes.paths import decode_name, encode_name
+from colonnade.nodes.protocols import Child, NodeKind
 
-NodeKind = Literal["group", "dataset", "datatype", "soft link", "external link", "broken"]
 _OBJECT_KINDS: dict[int, NodeKind] = {
     h5g.GROUP: "group",
     h5g.DATASET: "dataset",
@@ -40,35 +41,17 @@ _OBJECT_KINDS: dict[int, NodeKind] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Child:
-    """One link of a group: its name, what it leads to, and where that is kept in the file."""
-
-    name: str
-    kind: NodeKind
-    address: int = 0
-
-
-def encode_name(name: str) -> bytes:
-    """A link name as HDF5 keeps it; names that are not UTF-8 survive the round trip."""
-    return name.encode("utf-8", "surrogateescape")
-
-
-def decode_name(name: bytes) -> str:
-    return name.decode("utf-8", "surrogateescape")
-
-
-def children(group: Group, without: Container[bytes] = ()) -> list[Child]:
+def children(group: GroupHandle, without: Container[bytes] = ()) -> list[Child]:
     """The links of a group in the order of their names; those that lead nowhere are `broken`."""
     return [_child(group, name) for name in _link_names(group) if name not in without]
 
 
-def link_names(group: Group) -> list[str]:
+def link_names(group: GroupHandle) -> list[str]:
     """The names of the links of a group, in their order; where they lead is not looked at."""
     return decode_texts(_link_names(group), "surrogateescape")
 
 
-def _link_names(group: Group) -> list[bytes]:
+def _link_names(group: GroupHandle) -> list[bytes]:
     try:
         return _listed(group)
     except hdf5_errors() as error:
@@ -76,12 +59,12 @@ def _link_names(group: Group) -> list[bytes]:
         raise CorruptError(f"the links of this group cannot be listed: {error}", path=_name(group)) from error
 
 
-def child_of(group: Group, name: str) -> Child:
+def child_of(group: GroupHandle, name: str) -> Child:
     """One link of a group, which is there."""
     return _child(group, encode_name(name))
 
 
-def names_in_order(group: Group) -> list[bytes]:
+def names_in_order(group: GroupHandle) -> list[bytes]:
     """The names of all links, in the order they were made where the group keeps it, else by name."""
     if not group.get_create_plist().get_link_creation_order() & h5p.CRT_ORDER_TRACKED:
         return _listed(group)
@@ -91,7 +74,7 @@ def names_in_order(group: Group) -> list[bytes]:
     return [name for _, name in sorted(numbered)]
 
 
-def _listed(group: Group) -> list[bytes]:
+def _listed(group: GroupHandle) -> list[bytes]:
     """The names of all links, sorted here: asked for an order, HDF5 1.14 frees what it never allocated where the links
     of a large group are damaged, and the process crashes."""
     names: list[bytes] = []
@@ -100,14 +83,14 @@ def _listed(group: Group) -> list[bytes]:
     return sorted(names)
 
 
-def _name(group: Group) -> str:
+def _name(group: GroupHandle) -> str:
     try:
         return decode_name(h5i.get_name(group) or b"?")
     except hdf5_errors():
         return "?"
 
 
-def _child(group: Group, name: bytes) -> Child:
+def _child(group: GroupHandle, name: bytes) -> Child:
     shown = decode_name(name)
     try:
         link = group.links.get_info(name)
@@ -121,7 +104,7 @@ def _child(group: Group, name: bytes) -> Child:
     return Child(shown, _OBJECT_KINDS.get(found.type, "broken"), address_in(found))
 
 
-def hard_address(group: Group, name: str) -> int | None:
+def hard_address(group: GroupHandle, name: str) -> int | None:
     """Where the object header is that a hard link leads to, whether HDF5 can open it or not; None for other links."""
     try:
         vet_links(group)
@@ -131,7 +114,7 @@ def hard_address(group: Group, name: str) -> int | None:
     return int(link.u) if link.type == h5l.TYPE_HARD else None
 
 
-def hard_kind(group: Group, name: str) -> NodeKind | None:
+def hard_kind(group: GroupHandle, name: str) -> NodeKind | None:
     """What the link of this name leads to; None when there is none. Soft and external links are not followed."""
     try:
         vet_links(group)
@@ -142,7 +125,7 @@ def hard_kind(group: Group, name: str) -> NodeKind | None:
     return _child(group, encode_name(name)).kind
 
 
-def open_child(group: Group, name: str) -> tuple[Child, Dataset | None]:
+def open_child(group: GroupHandle, name: str) -> tuple[Child, DatasetHandle | None]:
     """One link of a group, which is there, and the dataset that it leads to, if it is a hard link to one."""
     key = encode_name(name)
     try:
@@ -158,13 +141,13 @@ def open_child(group: Group, name: str) -> tuple[Child, Dataset | None]:
     return _child(group, key), None
 
 
-def open_dataset(group: Group, name: str) -> Dataset | None:
+def open_dataset(group: GroupHandle, name: str) -> DatasetHandle | None:
     """The dataset child of this name, or None when it is something else or broken."""
     node = _open(group, name)
     return node if isinstance(node, h5d.DatasetID) else None
 
 
-def open_chunked(group: Group, name: str, in_place: bool) -> Dataset | None:
+def open_chunked(group: GroupHandle, name: str, in_place: bool) -> DatasetHandle | None:
     """The dataset child of this name, which is stored in chunks by its description: opening it is safe (see `vetting`).
 
     in_place: rows of chunks without filters are read and written in place. HDF5's chunk cache moves whole chunks: an
@@ -183,7 +166,7 @@ def _without_cache() -> h5p.PropDAID:
     return access
 
 
-def _open(group: Group, path: str) -> Node | None:
+def _open(group: GroupHandle, path: str) -> NodeHandle | None:
     """The object at a path, or None; one in another file only where links may lead."""
     REFUSED.clear()
     file = open_file_of(group)
@@ -213,7 +196,7 @@ def _inherit_links(file: OpenFile, target: OpenFile) -> None:
         file.led_to.append(target)
 
 
-def _check_path(group: Group, path: str) -> None:
+def _check_path(group: GroupHandle, path: str) -> None:
     """Vet every group of the path, and the object at its end."""
     above, slash, name = path.rstrip("/").rpartition("/")
     parent = _open(group, above or "/") if slash else group
@@ -223,29 +206,13 @@ def _check_path(group: Group, path: str) -> None:
             vet_object(parent, encode_name(name))
 
 
-def open_group(group: Group, path: str) -> Group | None:
+def open_group(group: GroupHandle, path: str) -> GroupHandle | None:
     """The group at a path below `group`, or None when it is something else or not there."""
     node = _open(group, path)
     return node if isinstance(node, h5g.GroupID) else None
 
 
-def group_at(group: Group, path: str) -> Group:
-    """The group at a path below `group`, where there must be one; a FormatError when it cannot be opened."""
-    node = open_group(group, path)
-    if node is None:
-        raise FormatError(f"{join_path(_name(group), path)} cannot be opened as a group", path=path)
-    return node
-
-
-def dataset_at(group: Group, name: str) -> Dataset:
-    """The dataset child of this name, where there must be one; a FormatError when it cannot be opened."""
-    node = open_dataset(group, name)
-    if node is None:
-        raise FormatError(f"{join_path(_name(group), name)} cannot be opened as a dataset", path=name)
-    return node
-
-
-def exists(group: Group, name: str) -> bool:
+def exists(group: GroupHandle, name: str) -> bool:
     """Whether the group has a link of this name, wherever it leads."""
     vet_links(group)
     return bool(group.links.exists(encode_name(name), lapl=access_in(open_file_of(group))))
@@ -260,7 +227,7 @@ def link_list(path: str) -> h5p.PropLCID:
     return links
 
 
-def create_group(group: Group, path: str, large_attributes: bool = False) -> Group:
+def create_group(group: GroupHandle, path: str, large_attributes: bool = False) -> GroupHandle:
     """A new group at a path below `group`, with the groups on the way to it.
 
     `large_attributes` lets attributes grow beyond 64 KiB, at the price of a newer file form.
@@ -271,33 +238,33 @@ def create_group(group: Group, path: str, large_attributes: bool = False) -> Gro
     return h5g.create(group, encode_name(path), lcpl=link_list(path), gcpl=creation)
 
 
-def unlink(group: Group, name: str) -> None:
+def unlink(group: GroupHandle, name: str) -> None:
     """Remove one link."""
     group.unlink(encode_name(name))
 
 
-def rename(group: Group, name: str, new_name: str) -> None:
+def rename(group: GroupHandle, name: str, new_name: str) -> None:
     """Give a link another name within its group."""
     group.links.move(encode_name(name), group, encode_name(new_name))
 
 
-def move(group: Group, name: str, target: Group, new_name: str | None = None) -> None:
+def move(group: GroupHandle, name: str, target: GroupHandle, new_name: str | None = None) -> None:
     """Move a link into another group, under the same name or another."""
     group.links.move(encode_name(name), target, encode_name(name if new_name is None else new_name))
 
 
-def link_again(group: Group, name: str, node: Node) -> None:
+def link_again(group: GroupHandle, name: str, node: NodeHandle) -> None:
     """Give an object of the file one more name."""
     h5o.link(node, group, encode_name(name), lcpl=link_list(name))
 
 
-def holds_large_attributes(node: Group | Dataset) -> bool:
+def holds_large_attributes(node: GroupHandle | DatasetHandle) -> bool:
     """Whether the object was made so that its attributes may exceed 64 KiB."""
     creation = creation_of(node) if isinstance(node, h5d.DatasetID) else node.get_create_plist()
     return bool(creation.get_attr_creation_order())
 
 
-def with_large_attributes(group: Group, path: str) -> Group:
+def with_large_attributes(group: GroupHandle, path: str) -> GroupHandle:
     """Replace this group by one whose attributes may exceed 64 KiB, with all that it holds.
 
     Objects keep their addresses, so that references to them hold. The root cannot be replaced.
@@ -312,7 +279,7 @@ def with_large_attributes(group: Group, path: str) -> Group:
     return made
 
 
-def address(node: Node) -> int | None:
+def address(node: NodeHandle) -> int | None:
     """Where the object is kept: equal for two handles of one object; None when its header is broken."""
     try:
         return address_of(node)
@@ -320,7 +287,7 @@ def address(node: Node) -> int | None:
         return None
 
 
-def is_shared(node: Node) -> bool:
+def is_shared(node: NodeHandle) -> bool:
     """Whether the object has more than one name."""
     try:
         return bool(h5g.get_objinfo(node).nlink > 1)
@@ -328,7 +295,7 @@ def is_shared(node: Node) -> bool:
         return True
 
 
-def dereference(node: Node, reference: h5r.Reference | None) -> Node | None:
+def dereference(node: NodeHandle, reference: h5r.Reference | None) -> NodeHandle | None:
     """The object an object reference leads to, or None when it leads nowhere."""
     if isinstance(reference, h5r.RegionReference):
         return None
@@ -338,49 +305,11 @@ def dereference(node: Node, reference: h5r.Reference | None) -> Node | None:
         return None
 
 
-def is_dataset(node: Node) -> TypeGuard[Dataset]:
+def is_dataset(node: NodeHandle) -> TypeGuard[DatasetHandle]:
     return isinstance(node, h5d.DatasetID)
 
 
-def walk_groups(
-    group: Group, without: Callable[[Group], Container[bytes]] = lambda _group: ()
-) -> Iterator[tuple[str, Group]]:
-    """Every group below (and with) this one, each once, as path and handle; parents first.
-
-    `without` gives the names in a group that lead to none: to look at each of 20,000 columns would cost more than the
-    rest of the walk. A group whose links cannot be listed ends the walk there; if it is the first one, that is a
-    CorruptError.
-    """
-    name = h5i.get_name(group) or b"/"
-    pending = [(decode_name(name), group)]
-    seen = {address(group)}
-    first = True
-    while pending:
-        path, node = pending.pop()
-        try:
-            listed = children(node, without(node))
-        except CorruptError:
-            if first:
-                raise
-            listed = []
-        first = False
-        yield path, node
-        below = []
-        for child in listed:
-            if child.kind != "group" or child.address in seen:
-                continue
-            opened = open_group(node, child.name)
-            if opened is not None:
-                seen.add(child.address)
-                below.append((join_path(path, child.name), opened))
-        pending.extend(reversed(below))
-
-
-def join_path(path: str, name: str) -> str:
-    return f"{path.rstrip('/')}/{name}"
-
-
-def make_placeholder(root: Group, path: str) -> int:
+def make_placeholder(root: GroupHandle, path: str) -> int:
     """A dataset without values at a path, groups on the way made; the address of its object header."""
     parts = [part for part in path.split("/") if part]
     if not parts:

@@ -21,16 +21,18 @@ from colonnade.errors import ConflictError, CorruptError, FormatError, Unsupport
 from colonnade.filters.codecs import LeftToLibrary
 from colonnade.filters.undo import Pipeline
 from colonnade.h5 import capi
-from colonnade.h5.damage import hdf5_errors, raise_lack
-from colonnade.h5.datasets import claims_too_much
+from colonnade.h5.chunks import vet_chunk_sizes, vet_run, vet_stored_rows
 from colonnade.h5.datatypes import can_be_converted, describe_type
 from colonnade.h5.filters import describe_filters, load_filters, require_filters
-from colonnade.h5.heap import vet_chunk_sizes, vet_run, vet_stored_rows
-from colonnade.h5.links import address, children, create_group, decode_name, exists, hard_kind, unlink
+from colonnade.h5.links import address, children, create_group, exists, hard_kind, unlink
 from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
-from colonnade.h5.vetting import FARTHEST, creation_of, guarded, raw_bytes, size_in_file, vet_fill, vet_object
+from colonnade.h5.vetting import creation_of, guarded, raw_bytes, size_in_file, vet_fill, vet_object
 from colonnade.model import FilterInfo
-from colonnade.nodes import Dataset, H5Dataset, H5Group, H5Node, Node
+from colonnade.nodes import DatasetHandle, H5Dataset, H5Group, H5Node, NodeHandle
+from colonnade.nodes.chunk_source import FARTHEST
+from colonnade.nodes.damage import hdf5_errors, raise_lack
+from colonnade.nodes.elements import claims_too_much
+from colonnade.nodes.paths import decode_name
 from colonnade.pager.sources import ByteSource
 from colonnade.stored_dtypes import raw_dtype
 
@@ -89,12 +91,12 @@ def find_member(group: H5Group, name: str) -> Any | None:
         return None
 
 
-def _check_heap(dataset: Dataset) -> None:
+def _check_heap(dataset: DatasetHandle) -> None:
     """Of elements of variable length: the library must be able to read the fill."""
     vet_fill(dataset)
 
 
-def object_at(opened: Node) -> Any:
+def object_at(opened: NodeHandle) -> Any:
     """The h5py object of a group or dataset that was opened below it."""
     return h5py.Group(opened) if isinstance(opened, h5py.h5g.GroupID) else h5py.Dataset(opened)
 
@@ -246,7 +248,7 @@ def _box(dataset: H5Dataset, part: tuple[slice, ...]) -> list[range]:
     return [*named, *(range(length) for length in shape[len(named) :])]
 
 
-def _stored_bytes(dataset: Dataset) -> int:
+def _stored_bytes(dataset: DatasetHandle) -> int:
     """What is stored of a dataset, in a file of its size. The library counts what is claimed, written or not."""
     claimed, creation = int(dataset.get_storage_size()), creation_of(dataset)
     layout, most = creation.get_layout(), h5i.get_file_id(dataset).get_filesize()
@@ -466,7 +468,9 @@ MOST_ASKED = 4096  # chunks that are asked for one by one, without knowing how m
 _BYTE = np.dtype(np.uint8)
 
 
-def read_box(dataset: Dataset, dtype: np.dtype, filters: Sequence[FilterInfo], box: Box, path: str) -> Array | None:
+def read_box(
+    dataset: DatasetHandle, dtype: np.dtype, filters: Sequence[FilterInfo], box: Box, path: str
+) -> Array | None:
     """A box (ranges without steps) of a dataset whose chunks have filters; None when the library is to read it.
 
     A chunk that does not unpack to what it must hold, or whose elements claim more than the file has, is a
@@ -510,7 +514,7 @@ def _grid(chunk: Sequence[int], box: Box) -> list[range]:
     return [range(one.start // n, -(-one.stop // n)) if one else range(0) for one, n in zip(box, chunk, strict=True)]
 
 
-def _stored(dataset: Dataset, chunk: Sequence[int], box: Box) -> Iterator[tuple[tuple[int, ...], h5d.StoreInfo]]:
+def _stored(dataset: DatasetHandle, chunk: Sequence[int], box: Box) -> Iterator[tuple[tuple[int, ...], h5d.StoreInfo]]:
     """Where the stored chunks that a box touches begin, and what they are. Of many claimed, all are listed."""
     grid = _grid(chunk, box)
     if prod(len(numbers) for numbers in grid) <= MOST_ASKED:
@@ -530,7 +534,7 @@ def _stored(dataset: Dataset, chunk: Sequence[int], box: Box) -> Iterator[tuple[
 class _ChunkBytes(NamedTuple):
     """A chunk as it is stored. Of a damaged map of chunks the library may find one, and read another that is longer."""
 
-    dataset: Dataset
+    dataset: DatasetHandle
     file: ByteSource | None
     offset: tuple[int, ...]
     info: h5d.StoreInfo

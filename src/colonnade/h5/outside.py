@@ -21,10 +21,11 @@ from h5py import h5d, h5f, h5fd, h5i, h5o, h5p
 
 from colonnade.errors import ConflictError, CorruptError, UnsupportedError
 from colonnade.h5 import capi
-from colonnade.h5.damage import hdf5_errors, raise_lack
-from colonnade.h5.vetting import Links, OpenFile, creation_of, open_file_of, vet_fill
+from colonnade.h5.vetting import OpenFile, creation_of, open_file_of, vet_fill
 from colonnade.model import StoredType
-from colonnade.nodes import Dataset, Node
+from colonnade.nodes import DatasetHandle, NodeHandle
+from colonnade.nodes.damage import hdf5_errors, raise_lack
+from colonnade.nodes.protocols import Links
 
 MOST_STEPS = 16  # from file to file, or from one virtual dataset to the next
 MOST_SOURCES = 10_000
@@ -33,7 +34,7 @@ _MOST = (1 << 63) - 1
 # -- rows kept elsewhere --
 
 
-def check_rows(dataset: Dataset, stored: StoredType | None = None) -> h5p.PropDCID:
+def check_rows(dataset: DatasetHandle, stored: StoredType | None = None) -> h5p.PropDCID:
     """Refuse a dataset whose rows are, at the end of any way, where they may not be read or written.
 
     stored: its datatype, where that is known. Returns its creation properties.
@@ -48,7 +49,7 @@ def check_rows(dataset: Dataset, stored: StoredType | None = None) -> h5p.PropDC
     return creation
 
 
-def _check(dataset: Dataset, home: Path | None, links: Links, passed: tuple[str, ...], left: list[int]) -> None:
+def _check(dataset: DatasetHandle, home: Path | None, links: Links, passed: tuple[str, ...], left: list[int]) -> None:
     vet_fill(dataset)
     creation = creation_of(dataset)
     layout = creation.get_layout()
@@ -71,7 +72,7 @@ def _check(dataset: Dataset, home: Path | None, links: Links, passed: tuple[str,
             _allow(_storage_place(dataset, target), home, links, "external storage", target, name)
 
 
-def bytes_elsewhere(dataset: Dataset) -> int:
+def bytes_elsewhere(dataset: DatasetHandle) -> int:
     """How many bytes the files have that the rows of a dataset with external storage are kept in."""
     creation = dataset.get_create_plist()
     names = {os.fsdecode(creation.get_external(number)[0]) for number in range(creation.get_external_count())}
@@ -79,7 +80,7 @@ def bytes_elsewhere(dataset: Dataset) -> int:
     return sum(place.stat().st_size for place in places if place.is_file())
 
 
-def mapped_elements(dataset: Dataset) -> int:
+def mapped_elements(dataset: DatasetHandle) -> int:
     """How many elements of a virtual dataset have a source that is there; the others are the fill."""
     creation, total = dataset.get_create_plist(), 0
     is_there = cache(partial(_is_source, dataset))
@@ -90,7 +91,7 @@ def mapped_elements(dataset: Dataset) -> int:
     return total
 
 
-def _is_source(dataset: Dataset, file_name: str, source: str) -> bool:
+def _is_source(dataset: DatasetHandle, file_name: str, source: str) -> bool:
     """Whether there is such a file and, in the dataset's own, such an object."""
     if file_name == ".":
         try:
@@ -113,7 +114,7 @@ def _sources(creation: h5p.PropDCID) -> Iterator[tuple[str, str]]:
 
 
 def _check_source(
-    dataset: Dataset,
+    dataset: DatasetHandle,
     file_name: str,
     source: str,
     home: Path | None,
@@ -151,7 +152,7 @@ def _check_inside(
         _check(node, home, links, passed, left)
 
 
-def _storage_place(dataset: Dataset, target: str) -> Path:
+def _storage_place(dataset: DatasetHandle, target: str) -> Path:
     """Where HDF5 looks for raw storage: relative names count from where the program runs, unless a prefix is set."""
     prefix = os.environ.get("HDF5_EXTFILE_PREFIX") or os.fsdecode(dataset.get_access_plist().get_efile_prefix())
     folder = _folder(dataset) or Path()
@@ -196,11 +197,11 @@ def _first_place(name: str, folder: Path) -> Path | None:
     return None
 
 
-def _file_name(node: Node) -> str:
+def _file_name(node: NodeHandle) -> str:
     return os.fsdecode(h5f.get_name(node))
 
 
-def file_place(node: Node) -> Path | None:
+def file_place(node: NodeHandle) -> Path | None:
     """The path of an object's file, resolved; None if it is not a file on disk."""
     file_id = h5i.get_file_id(node)
     path = Path(_file_name(node))
@@ -209,7 +210,7 @@ def file_place(node: Node) -> Path | None:
     return path.resolve()
 
 
-def _folder(node: Node) -> Path | None:
+def _folder(node: NodeHandle) -> Path | None:
     """The folder of an object's file; None if it is not a file on disk."""
     place = file_place(node)
     return None if place is None else place.parent

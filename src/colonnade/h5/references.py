@@ -19,12 +19,12 @@ from h5py import h5d, h5i, h5o, h5r, h5s, h5t
 from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError, UsageError
 from colonnade.filters.read_plan import MOST_AT_ONCE
 from colonnade.h5 import capi
-from colonnade.h5.chunks import by_chunk
-from colonnade.h5.damage import hdf5_errors, raise_lack
 from colonnade.h5.outside import check_rows
 from colonnade.h5.vetting import vet_region
 from colonnade.model import StoredType
-from colonnade.nodes import Dataset, Group
+from colonnade.nodes import DatasetHandle, GroupHandle
+from colonnade.nodes.chunk_source import by_chunk
+from colonnade.nodes.damage import hdf5_errors, raise_lack
 from colonnade.pager.sources import LocalBytes
 from colonnade.stored_dtypes import memory_dtype
 
@@ -43,7 +43,7 @@ def has_references(stored: StoredType) -> bool:
 class NewPlaces:
     """Where each object of a file is in its copy; a reference to an object that was not copied becomes null."""
 
-    def __init__(self, source: Group, target: Group, paths: Mapping[int, bytes]) -> None:
+    def __init__(self, source: GroupHandle, target: GroupHandle, paths: Mapping[int, bytes]) -> None:
         self._source, self._target = source, target
         self._paths = paths
         self._addresses = {
@@ -94,7 +94,7 @@ class NewPlaces:
             self.turn(np.frombuffer(memory, dtype=base).reshape(length, *shape), item)
 
 
-def follow_reference(dataset: Dataset, row: int, column: str) -> object:
+def follow_reference(dataset: DatasetHandle, row: int, column: str) -> object:
     """What the object or region reference in a row of a column leads to, as an array; None where it leads nowhere."""
     try:
         return _follow(h5py.Dataset(dataset), row, column)
@@ -127,7 +127,7 @@ def _follow(dataset: h5py.Dataset, row: int, column: str) -> object:
     return target[()]
 
 
-def _check_region(dataset: Dataset, row: int) -> None:
+def _check_region(dataset: DatasetHandle, row: int) -> None:
     """Refuse a region reference whose region is in a collection that never ends."""
     element = np.zeros(1, dtype="V12")
     space = dataset.get_space()
@@ -164,7 +164,7 @@ def _read_region(target: h5py.Dataset, region: h5s.SpaceID) -> object:
 USUAL_SIZE = 18  # bytes of a reference on disk where file addresses have 8 bytes
 
 
-def size_as_stored(dataset: Dataset, n_rows: int) -> int:
+def size_as_stored(dataset: DatasetHandle, n_rows: int) -> int:
     """Bytes of one element in the file."""
     creation = dataset.get_create_plist()
     total = dataset.get_storage_size()
@@ -174,7 +174,7 @@ def size_as_stored(dataset: Dataset, n_rows: int) -> int:
     return int(total // n_rows) if n_rows and total else USUAL_SIZE
 
 
-def read_as_stored(dataset: Dataset, size: int, rows: range, path: str) -> np.ndarray:
+def read_as_stored(dataset: DatasetHandle, size: int, rows: range, path: str) -> np.ndarray:
     """The bytes of these rows, `size` a row; zeros where nothing was written."""
     creation = dataset.get_create_plist()
     layout = creation.get_layout()
@@ -192,7 +192,7 @@ def read_as_stored(dataset: Dataset, size: int, rows: range, path: str) -> np.nd
     return image.reshape(-1).view(f"V{size}")
 
 
-def _read_chunks(dataset: Dataset, chunk_rows: int, size: int, rows: range, image: np.ndarray) -> None:
+def _read_chunks(dataset: DatasetHandle, chunk_rows: int, size: int, rows: range, image: np.ndarray) -> None:
     numbers = np.arange(rows.start, rows.stop, rows.step)
     for chunk, begin, end in by_chunk(numbers, chunk_rows):
         start = chunk * chunk_rows
@@ -203,7 +203,7 @@ def _read_chunks(dataset: Dataset, chunk_rows: int, size: int, rows: range, imag
         image[begin:end] = stored[numbers[begin:end] - start]
 
 
-def _read_contiguous(dataset: Dataset, size: int, rows: range, image: np.ndarray, path: str) -> None:
+def _read_contiguous(dataset: DatasetHandle, size: int, rows: range, image: np.ndarray, path: str) -> None:
     offset = dataset.get_offset()
     if offset is None:
         return

@@ -30,15 +30,16 @@ from colonnade.filters.apply import Habit, Packer
 from colonnade.filters.codecs import Data
 from colonnade.filters.undo import Pipeline
 from colonnade.h5 import capi
-from colonnade.h5.chunks import ChunkSource, by_chunk, open_source
-from colonnade.h5.damage import hdf5_errors
+from colonnade.h5.chunks import open_source
 from colonnade.h5.datasets import describe_dataset, read_fill, reading, unreadable_rows
 from colonnade.h5.datatypes import describe_type, memory_type
 from colonnade.h5.filters import describe_filters, may_skip
 from colonnade.h5.outside import check_rows
 from colonnade.h5.vetting import creation_of, has_lost_fill, size_in_file
 from colonnade.model import ColumnInfo, StoredType
-from colonnade.nodes import Dataset
+from colonnade.nodes import DatasetHandle
+from colonnade.nodes.chunk_source import ChunkSource, by_chunk
+from colonnade.nodes.damage import hdf5_errors
 from colonnade.selection import RowNumbers
 from colonnade.stored_dtypes import raw_dtype
 from colonnade.threads import begin
@@ -61,18 +62,18 @@ class Held:
     mask: int
 
 
-def find_chunk(dataset: Dataset, first: int) -> Held | None:
+def find_chunk(dataset: DatasetHandle, first: int) -> Held | None:
     """The chunk that begins with this row, by the chunk map and not by the library's memory; looks at every chunk."""
     found = dataset.get_chunk_info_by_coord((first,))
     return None if found.byte_offset is None else Held(found.size, found.filter_mask)
 
 
-def find_replaced(dataset: Dataset, first: int) -> Held | None:
+def find_replaced(dataset: DatasetHandle, first: int) -> Held | None:
     """The same of a chunk that is to be replaced whole: quicker where there is none, which is so mostly."""
     return find_chunk(dataset, first) if capi.chunk_size(dataset, first) else None
 
 
-def write_chunk(dataset: Dataset, chunk_rows: int, first: int, data: Data, mask: int, held: Held | None) -> None:
+def write_chunk(dataset: DatasetHandle, chunk_rows: int, first: int, data: Data, mask: int, held: Held | None) -> None:
     """Store a chunk as it is; `held` is the result of `find_chunk`, or of `find_replaced`."""
     if mask == (0 if held is None else held.mask):
         capi.write_stored_chunk(dataset, (first,), data, mask)
@@ -93,7 +94,7 @@ def write_chunk(dataset: Dataset, chunk_rows: int, first: int, data: Data, mask:
 
 
 @contextmanager
-def keeping_mask(dataset: Dataset, first: int) -> Iterator[None]:
+def keeping_mask(dataset: DatasetHandle, first: int) -> Iterator[None]:
     """Here the library itself writes into the chunk that begins with this row, with filters that it may skip.
 
     It remembers then which ones it has skipped; but if the chunk keeps its size, it leaves the chunk map as it is.
@@ -109,7 +110,7 @@ def keeping_mask(dataset: Dataset, first: int) -> Iterator[None]:
             _replace(dataset, first, data, mask, held)
 
 
-def forget_chunk(dataset: Dataset, chunk_rows: int, first: int) -> None:
+def forget_chunk(dataset: DatasetHandle, chunk_rows: int, first: int) -> None:
     """Make the library forget the chunk that begins with this row, by asking for another; there must be another."""
     try:
         capi.read_stored_chunk(dataset, (first - chunk_rows if first else chunk_rows,))
@@ -117,14 +118,14 @@ def forget_chunk(dataset: Dataset, chunk_rows: int, first: int) -> None:
         pass  # that it is looked up is all that is wanted
 
 
-def _replace(dataset: Dataset, first: int, data: Data, mask: int, held: Held | None) -> None:
+def _replace(dataset: DatasetHandle, first: int, data: Data, mask: int, held: Held | None) -> None:
     """Store a chunk that has another mask than the one it replaces."""
     if held is not None and held.size == len(data):  # then the library would leave the chunk map as it is
         capi.write_stored_chunk(dataset, (first,), bytes(data) + b"\0", mask)
     capi.write_stored_chunk(dataset, (first,), data, mask)
 
 
-def cut_rows(dataset: Dataset, chunk_rows: int, n_rows: int, edge: Data, mask: int) -> None:
+def cut_rows(dataset: DatasetHandle, chunk_rows: int, n_rows: int, edge: Data, mask: int) -> None:
     """Keep the first rows only. `edge` is what the last chunk then holds, which the rows do not fill.
 
     The library itself would unpack that chunk, put the fill after the last row, and filter it again.
@@ -136,27 +137,27 @@ def cut_rows(dataset: Dataset, chunk_rows: int, n_rows: int, edge: Data, mask: i
     write_chunk(dataset, chunk_rows, first, edge, mask, None)
 
 
-def remove_chunks(dataset: Dataset, first: int, n_rows: int) -> None:
+def remove_chunks(dataset: DatasetHandle, first: int, n_rows: int) -> None:
     """Remove the chunks from row `first` on, and say that there are `n_rows`: the library forgets all chunks then."""
     dataset.set_extent((first,))
     dataset.set_extent((n_rows,))
 
 
-def can_grow(dataset: Dataset) -> bool:
+def can_grow(dataset: DatasetHandle) -> bool:
     """Whether a dataset can be made longer without end, in every dimension."""
     if not _has_no_limit(dataset) or has_lost_fill(dataset):
         return False
     return bool(creation_of(dataset).get_layout() == h5d.CHUNKED)
 
 
-def can_column_grow(column: ColumnInfo, dataset: Dataset) -> bool:
+def can_column_grow(column: ColumnInfo, dataset: DatasetHandle) -> bool:
     """Whether the dataset of a column can be made longer without end; asks only for what its description lacks."""
     if column.storage != "chunked" or not _has_no_limit(dataset):
         return False
     return not (column.type.has_pointers and has_lost_fill(dataset))
 
 
-def _has_no_limit(dataset: Dataset) -> bool:
+def _has_no_limit(dataset: DatasetHandle) -> bool:
     space = dataset.get_space()
     limits = space.get_simple_extent_dims(maxdims=True) if space.get_simple_extent_type() == h5s.SIMPLE else ()
     return bool(limits) and all(limit == h5s.UNLIMITED for limit in limits)
@@ -169,7 +170,7 @@ class RowSink:
     file: `drain` catches up.
     """
 
-    def __init__(self, dataset: Dataset, stored: StoredType, n_threads: int = 1) -> None:
+    def __init__(self, dataset: DatasetHandle, stored: StoredType, n_threads: int = 1) -> None:
         creation = check_rows(dataset, stored)
         self._stored = stored
         self._filters = filters = describe_filters(creation)
@@ -367,7 +368,7 @@ class RowSink:
         return open_source(self._dataset, np.dtype((np.void, width)), filters)
 
 
-def write_rows(dataset: Dataset, stored: StoredType, start: int, image: Image, count: int) -> None:
+def write_rows(dataset: DatasetHandle, stored: StoredType, start: int, image: Image, count: int) -> None:
     """Write `count` elements in memory form from row `start` on; the dataset is long enough."""
     if count:
         sink = RowSink(dataset, stored)
@@ -375,7 +376,7 @@ def write_rows(dataset: Dataset, stored: StoredType, start: int, image: Image, c
         sink.drain()
 
 
-def resize(dataset: Dataset, n_rows: int) -> None:
+def resize(dataset: DatasetHandle, n_rows: int) -> None:
     """Set the number of rows of a chunked dataset; CannotSkipFilter where it must be copied for that."""
     if n_rows < dataset.shape[0] and dataset.get_create_plist().get_nfilters():
         RowSink(dataset, describe_type(dataset.get_type())).cut(n_rows)

@@ -34,7 +34,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal
 from weakref import WeakValueDictionary
 
 import h5py
@@ -71,19 +70,16 @@ from colonnade.format.source import Fields, HDF5Source, UnknownToReader
 from colonnade.format.superblock import read_superblock
 from colonnade.format.values import decode_fill, decode_old_fill
 from colonnade.h5 import capi
-from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datatypes import describe_type
 from colonnade.model import StoredType
-from colonnade.nodes import Dataset, Group, Node
+from colonnade.nodes import DatasetHandle, GroupHandle, NodeHandle
+from colonnade.nodes.chunk_source import FARTHEST
+from colonnade.nodes.damage import hdf5_errors
+from colonnade.nodes.heap_source import SMALL_CLAIM
+from colonnade.nodes.protocols import Links, Notes
 from colonnade.pager.journal import JournaledFile
 from colonnade.pager.sources import BufferBytes, ByteSource, JournaledBytes, LocalBytes
 
-Links = Literal["folder", "none", "any"]
-LINKS = ("folder", "none", "any")
-Notes = dict[str, object]
-"""What layouts keep while a file is open, by name."""
-FARTHEST = 1 << 62  # an address after the end of any file; sums with it still fit into 64 bits
-SMALL_CLAIM = 1 << 26  # bytes that an element may claim in any file: too few to do harm
 _MOST_HEADER = 1 << 19  # bytes of a header's continuation blocks that are read
 _LONGEST_HEAP = 16 << 20  # bytes of names; longer local heaps are not looked at
 _MOST_TIMES = 4  # how often the bytes of a file may be walked over: collections do not overlap
@@ -101,7 +97,7 @@ _RECENT: deque[OpenFile] = deque(maxlen=100)  # of files that somebody else open
 class OpenFile:
     """A file that libhdf5 has open: its bytes, its journal, how far it may lead, and what has been vetted in it."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: NodeHandle) -> None:
         file_id = h5i.get_file_id(node)
         creation = file_id.get_create_plist()
         self.journaled: JournaledFile | None = None  # through which it is open for changes
@@ -260,7 +256,7 @@ class _BytesByPath(ByteSource):
             return b""
 
 
-def open_file_of(node: Node, info: h5g.GroupStat | None = None) -> OpenFile:
+def open_file_of(node: NodeHandle, info: h5g.GroupStat | None = None) -> OpenFile:
     """The file that an object is in. info: its h5g info, where that is known."""
     number = _number(node) if info is None else info.fileno
     file = None if number is None else _OPEN_FILES.get(number)
@@ -272,7 +268,7 @@ def open_file_of(node: Node, info: h5g.GroupStat | None = None) -> OpenFile:
     return file
 
 
-def _number(node: Node) -> tuple[int, int] | None:
+def _number(node: NodeHandle) -> tuple[int, int] | None:
     """libhdf5's number for the file of an object; None for a file whose root group is broken."""
     try:
         number: tuple[int, int] = h5g.get_objinfo(node).fileno
@@ -281,13 +277,13 @@ def _number(node: Node) -> tuple[int, int] | None:
     return number
 
 
-def vetted_file(node: Node, info: h5g.GroupStat | None = None) -> OpenFile | None:
+def vetted_file(node: NodeHandle, info: h5g.GroupStat | None = None) -> OpenFile | None:
     """The file that an object is in; None where its bytes cannot be read without libhdf5."""
     file = open_file_of(node, h5g.get_objinfo(node) if info is None else info)
     return file if file.is_readable else None
 
 
-def raw_bytes(node: Node) -> ByteSource | None:
+def raw_bytes(node: NodeHandle) -> ByteSource | None:
     """The bytes of the file that an object is in, as they are now; None if they can be read only through HDF5."""
     file_id = h5i.get_file_id(node)
     if file_id.get_intent() != h5f.ACC_RDONLY:
@@ -308,7 +304,7 @@ def source_of(file_id: h5f.FileID) -> LocalBytes | JournaledBytes | None:
 class _WhileOpen(ByteSource):
     """Bytes that are read while an object is open: the descriptor of a closed file may by now be another file's."""
 
-    def __init__(self, node: Node, source: ByteSource) -> None:
+    def __init__(self, node: NodeHandle, source: ByteSource) -> None:
         super().__init__(source.name, source.size)
         self._node = node
         self._source = source
@@ -319,7 +315,7 @@ class _WhileOpen(ByteSource):
         return self._source.read_at(offset, n_bytes)
 
 
-def address_of(node: Node) -> int:
+def address_of(node: NodeHandle) -> int:
     """The address of an object's header."""
     return address_in(h5g.get_objinfo(node))
 
@@ -330,7 +326,7 @@ def address_in(info: h5g.GroupStat) -> int:
     return int(low) + (int(high) << 32)
 
 
-def size_in_file(node: Node, stored: StoredType) -> int:
+def size_in_file(node: NodeHandle, stored: StoredType) -> int:
     """Bytes of an element of this datatype in the file that an object is in."""
     return stored_size(stored, open_file_of(node).offset_size)
 
@@ -365,7 +361,7 @@ def _is_endless(source: HDF5Source, heap_address: int | None) -> bool:
         return False
 
 
-def vet_links(group: Group) -> None:
+def vet_links(group: GroupHandle) -> None:
     """Refuse a group whose local heap libhdf5 would read for ever.
 
     Not in a file that was changed since it was opened: its bytes may be older than what libhdf5 has in memory.
@@ -376,35 +372,35 @@ def vet_links(group: Group) -> None:
         file.vet_group(address_in(info))
 
 
-def vet_object(group: Group, name: bytes) -> None:
+def vet_object(group: GroupHandle, name: bytes) -> None:
     """Refuse a virtual dataset whose map is in a collection without an end; soft links are not followed."""
     link = group.links.get_info(name)
     if link.type == h5l.TYPE_HARD:
         vet_map(group, int(link.u))
 
 
-def vet_map(group: Group, address: int) -> None:
+def vet_map(group: GroupHandle, address: int) -> None:
     """Refuse the same dataset by the address of its header, which is in the file of the group."""
     file = vetted_file(group)
     if file is not None:
         file.vet_map(address)
 
 
-def vet_region(node: Node, reference: bytes) -> None:
+def vet_region(node: NodeHandle, reference: bytes) -> None:
     """Refuse a region reference, as it is in memory, whose region is in a collection without an end."""
     file = vetted_file(node)
     if file is not None:
         file.vet_collection(int.from_bytes(reference[: file.offset_size], "little"))
 
 
-def vet_elements(node: Node, stored: StoredType, data: bytes | memoryview) -> None:
+def vet_elements(node: NodeHandle, stored: StoredType, data: bytes | memoryview) -> None:
     """Refuse elements, given as they are stored, if they refer to a collection without an end, at any depth."""
     file = vetted_file(node) if stored.has_pointers else None
     if file is not None:
         file.vet_stored(stored, np.frombuffer(data, "u1"))
 
 
-def vet_fill(dataset: Dataset, stored: StoredType | None = None) -> None:
+def vet_fill(dataset: DatasetHandle, stored: StoredType | None = None) -> None:
     """Refuse a dataset whose fill of variable length libhdf5 would read for ever.
 
     libhdf5 reads it when it is asked for the creation properties.
@@ -492,7 +488,7 @@ class _GuardedFile(io.RawIOBase):
 
 
 @contextmanager
-def guarded(node: Node) -> Iterator[Dataset | None]:
+def guarded(node: NodeHandle) -> Iterator[DatasetHandle | None]:
     """The same object of its file opened a second time; None where that cannot be done, or the file may change.
 
     For what refers to collections that cannot be known beforehand: attributes that are not in the header of their
@@ -510,7 +506,7 @@ def guarded(node: Node) -> Iterator[Dataset | None]:
 # -- creation properties --
 
 
-def creation_of(dataset: Dataset) -> h5p.PropDCID:
+def creation_of(dataset: DatasetHandle) -> h5p.PropDCID:
     """The creation properties of a dataset; those in its header where its fill was lost in a copy.
 
     A fill of variable length is in the global heap. H5Ocopy (h5py's `copy`, h5repack; HDF5 1.8 to 2.0) copies the
@@ -526,7 +522,7 @@ def creation_of(dataset: Dataset) -> h5p.PropDCID:
         return creation
 
 
-def has_lost_fill(dataset: Dataset) -> bool:
+def has_lost_fill(dataset: DatasetHandle) -> bool:
     """Whether the fill of a dataset leads nowhere, so that libhdf5 does not list its properties."""
     try:
         dataset.get_create_plist()
@@ -535,7 +531,7 @@ def has_lost_fill(dataset: Dataset) -> bool:
     return False
 
 
-def _creation_in_header(dataset: Dataset) -> h5p.PropDCID | None:
+def _creation_in_header(dataset: DatasetHandle) -> h5p.PropDCID | None:
     """Storage, chunk and filters, without the fill; None where the header has no fill, or anything unknown."""
     file = vetted_file(dataset) if describe_type(dataset.get_type()).has_pointers else None
     if file is None:

@@ -23,19 +23,10 @@ from colonnade.columns.keys import Keys, Numbers
 from colonnade.columns.strings import Places
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
-from colonnade.h5 import attributes
-from colonnade.h5.chunks import open_source
-from colonnade.h5.datasets import (
-    describe_dataset,
-    follow_pointers,
-    matrix_shape,
-    read_matrix,
-    reading,
-    with_length,
-)
 from colonnade.indexes.known import Known
 from colonnade.model import ChunkGrid, ColumnInfo, DatasetInfo
-from colonnade.nodes import Dataset, Group
+from colonnade.nodes import Dataset, Group, attributes
+from colonnade.nodes.elements import follow_pointers, with_length
 from colonnade.predicate.bound import BoundLeaf, Key
 from colonnade.selection import Selection
 from colonnade.stored_dtypes import raw_dtype
@@ -146,12 +137,12 @@ class Part:
 
     def __init__(self, dataset: Dataset, block_rows: int, digests: Sequence[str] | None = None) -> None:
         self.dataset = dataset
-        self._info = describe_dataset(dataset)
+        self._info = dataset.describe()
         self._block_rows = block_rows
         self._digests = digests
         self._blocks: dict[int, Image] = {}
-        self._matrix = matrix_shape(dataset)
-        self._source = open_source(dataset, raw_dtype(self._info.type), self._info.filters)
+        self._matrix = dataset.matrix_shape()
+        self._source = dataset.chunk_source(raw_dtype(self._info.type), self._info.filters)
 
     @property
     def info(self) -> DatasetInfo:
@@ -190,11 +181,11 @@ class Part:
 
     def _load(self, start: int, stop: int) -> Image:
         if self._matrix is not None:
-            return read_matrix(self.dataset, (start, stop), (0, self._matrix[1]))
+            return self.dataset.read_matrix((start, stop), (0, self._matrix[1]))
         found = self._source.read(start, stop - start) if self._source is not None else None
         if found is not None:
             return found
-        with reading(self.dataset, self._info, start, stop - start) as image:
+        with self.dataset.reading(self._info, start, stop - start) as image:
             return image.copy()
 
     def load(self, start: int, stop: int) -> Image:
@@ -209,8 +200,8 @@ class Part:
 
 def digest_pointing(dataset: Dataset) -> str:
     """One digest of a whole dataset. Pointers of its elements are followed."""
-    info = describe_dataset(dataset)
-    with reading(dataset, info, 0, info.shape[0] if info.shape else 0) as image:
+    info = dataset.describe()
+    with dataset.reading(info, 0, info.shape[0] if info.shape else 0) as image:
         return digest(b"".join(with_length(follow_pointers(element, info.type)) for element in image))
 
 

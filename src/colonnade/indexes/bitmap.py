@@ -14,26 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from colonnade import kernels, limits
+from colonnade import kernels, limits, writing
 from colonnade.arrays import Octets
 from colonnade.columns.keys import Keys, NumberKeys, Numbers, image_to_keys, join, keys_to_image
 from colonnade.columns.mapping import key_type
 from colonnade.columns.missing import Mask
 from colonnade.columns.strings import Places
 from colonnade.errors import UsageError
-from colonnade.h5 import attributes
-from colonnade.h5.datasets import (
-    DatasetPlan,
-    create_dataset,
-    create_matrix,
-    describe_dataset,
-    matrix_shape,
-    read_matrix,
-    reading,
-    resize_matrix,
-    write_lines,
-)
-from colonnade.h5.links import dereference, is_dataset
+from colonnade.h5.datasets import DatasetPlan, resize_matrix, write_lines
+from colonnade.h5.handles import create_dataset, create_matrix
 from colonnade.h5.row_sink import resize, write_rows
 from colonnade.indexes.base import (
     Builder,
@@ -54,7 +43,8 @@ from colonnade.indexes.base import (
 )  # fmt: skip
 from colonnade.indexes.known import Distinct, Known
 from colonnade.model import ColumnInfo
-from colonnade.nodes import Dataset, Group
+from colonnade.nodes import Dataset, Group, attributes
+from colonnade.nodes.paths import is_dataset
 from colonnade.predicate.bound import BoundLeaf, Missing
 from colonnade.selection import Selection
 
@@ -223,8 +213,8 @@ def write_values(group: Group, name: str, dataset: Dataset, values: IndexedValue
     if values.keys is not None and len(values):
         image, _kept = keys_to_image(values.keys, stored)
         write_rows(made, stored, 0, image, len(values))
-    attributes.write_reference(dataset, "_values", made)
-    attributes.write_flag(dataset, "ordered", values.is_ordered)
+    writing.write_reference(dataset, "_values", made)
+    writing.write_flag(dataset, "ordered", values.is_ordered)
 
 
 class BitmapIndex(Index):
@@ -238,17 +228,17 @@ class BitmapIndex(Index):
     def values_dataset(self) -> Any:
         """The dataset of the values, found by its object reference."""
         references = attributes.read_references(self.dataset, "_values")
-        node = dereference(self.dataset, references[0]) if references else None
+        node = self.dataset.dereference(references[0]) if references else None
         return node if node is not None and is_dataset(node) else None
 
     def problem(self) -> str | None:
-        shape = matrix_shape(self.dataset)
+        shape = self.dataset.matrix_shape()
         if shape is None:
             return "it is not a matrix of bytes"
         values = self.values_dataset()
         if values is None:
             return "its values dataset does not exist"
-        info = describe_dataset(values)
+        info = values.describe()
         if info.type != key_type(self.column):
             return "its values are not of the column's type"
         if info.shape != (shape[0],):
@@ -261,10 +251,10 @@ class BitmapIndex(Index):
         """The values that have a bitmap. Some may no longer occur in any row."""
         if self._values is None:
             node = self.values_dataset()
-            info = describe_dataset(node)
+            info = node.describe()
             if self.receipt is not None and [digest_pointing(node)] != self.receipt.get("values"):
                 raise ChangedError("its values are not those that were verified")
-            with reading(node, info, 0, info.shape[0] if info.shape else 0) as image:
+            with node.reading(info, 0, info.shape[0] if info.shape else 0) as image:
                 self._values = image_to_keys(image, key_type(self.column))
         return self._values
 
@@ -333,7 +323,7 @@ class BitmapIndex(Index):
 
     def options(self) -> Options:
         """An index above the default limit was built with a higher one, so allow twice its values."""
-        shape, usual = matrix_shape(self.dataset), Options().max_values
+        shape, usual = self.dataset.matrix_shape(), Options().max_values
         n_values = shape[0] if shape is not None else 0
         return Options(max_values=usual if n_values <= usual else 2 * n_values)
 
@@ -365,7 +355,7 @@ class BitmapIndex(Index):
             stored = key_type(column)
             image, _kept = keys_to_image(values.keys, stored)
             write_rows(node, stored, 0, image, len(values))
-        attributes.write_flag(self.dataset, "ordered", values.is_ordered)
+        writing.write_flag(self.dataset, "ordered", values.is_ordered)
         self._values = self._part = None
         return self.dataset
 
@@ -400,7 +390,7 @@ class BitmapIndex(Index):
 
     def _compare(self, start: int, stop: int, codes: Places) -> Iterator[Wrong]:
         truth = bits_of(codes, len(self.values()))
-        found = read_matrix(self.dataset, (0, len(truth)), (start // 8, start // 8 + truth.shape[1]))
+        found = self.dataset.read_matrix((0, len(truth)), (start // 8, start // 8 + truth.shape[1]))
         rest = stop % 8
         if rest and stop == self.column.n_rows and truth.shape[1]:
             found[:, -1] &= (1 << rest) - 1

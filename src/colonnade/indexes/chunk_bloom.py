@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from colonnade import kernels, limits
+from colonnade import kernels, limits, writing
 from colonnade.arrays import Int64s, Octets
 from colonnade.columns.keys import Keys, NumberKeys, make_keys, stored_keys
 from colonnade.columns.mapping import key_type
-from colonnade.h5 import attributes
-from colonnade.h5.datasets import create_matrix, matrix_shape, resize_matrix, write_matrix
+from colonnade.h5.datasets import resize_matrix, write_matrix
+from colonnade.h5.handles import create_matrix
 from colonnade.indexes.base import (
     CHUNK_SHAPE,
     Builder,
@@ -34,7 +34,7 @@ from colonnade.indexes.base import (
     digest,
 )  # fmt: skip
 from colonnade.model import ColumnInfo
-from colonnade.nodes import Dataset, Group
+from colonnade.nodes import Dataset, Group, attributes
 from colonnade.predicate.bound import BoundLeaf, Key
 from colonnade.selection import Selection
 
@@ -120,10 +120,10 @@ class BloomBuilder(Builder):
 
     def finish(self) -> Dataset:
         self._flush()
-        attributes.write_integer(self._dataset, "k", self._k, "<u2")
-        attributes.write_integer(self._dataset, "m_bits", self._m_bits)
-        attributes.write_text(self._dataset, "hash_family", FAMILY, "ascii")
-        attributes.write_integers(self._dataset, "chunk_shape", [self._column.grid.chunk_rows])
+        writing.write_integer(self._dataset, "k", self._k, "<u2")
+        writing.write_integer(self._dataset, "m_bits", self._m_bits)
+        writing.write_text(self._dataset, "hash_family", FAMILY, "ascii")
+        writing.write_integers(self._dataset, "chunk_shape", [self._column.grid.chunk_rows])
         return self._dataset
 
 
@@ -141,7 +141,7 @@ class BloomIndex(Index):
 
     def problem(self) -> str | None:
         grid = self._grid
-        shape = matrix_shape(self.dataset)
+        shape = self.dataset.matrix_shape()
         k, m_bits = self._sizes
         if shape is None:
             return "it is not a matrix of bytes"

@@ -18,12 +18,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from colonnade import writing
 from colonnade.columns.decode import fill_is_nan
 from colonnade.columns.keys import Keys, image_to_keys, join, keys_to_image, make_keys
 from colonnade.columns.mapping import key_type
 from colonnade.columns.missing import Mask
-from colonnade.h5 import attributes
-from colonnade.h5.datasets import DatasetPlan, create_dataset, describe_dataset, fill_element, reading
+from colonnade.h5.datasets import DatasetPlan
+from colonnade.h5.handles import create_dataset
 from colonnade.h5.row_sink import resize, write_rows
 from colonnade.indexes.base import (
     CHUNK_SHAPE,
@@ -42,7 +43,8 @@ from colonnade.indexes.base import (
 )  # fmt: skip
 from colonnade.indexes.known import Known
 from colonnade.model import ColumnInfo, StoredField, StoredType
-from colonnade.nodes import Dataset, Group
+from colonnade.nodes import Dataset, Group, attributes
+from colonnade.nodes.elements import fill_element
 from colonnade.predicate.bound import Among, BoundLeaf, Interval, Missing, NotANumber
 from colonnade.selection import Selection
 from colonnade.stored_dtypes import memory_dtype
@@ -75,7 +77,7 @@ class MinMaxBuilder(Builder):
         plan = DatasetPlan(entry_type(self._column), max(1, min(n, 4096)))
         dataset = create_dataset(self._group, self._name, plan, n)
         self._entries.write(dataset, 0)
-        attributes.write_integers(dataset, "chunk_shape", [self._column.grid.chunk_rows])
+        writing.write_integers(dataset, "chunk_shape", [self._column.grid.chunk_rows])
         return dataset
 
 
@@ -129,7 +131,7 @@ class MinMaxIndex(Index):
         self._read: tuple[Keys, Keys, dict[str, np.ndarray]] | None = None
 
     def problem(self) -> str | None:
-        info = describe_dataset(self.dataset)
+        info = self.dataset.describe()
         grid = self._grid
         wanted = entry_type(self.column)
         if info.type.kind != "compound" or [f.name for f in info.type.fields] != [f.name for f in wanted.fields]:
@@ -155,8 +157,8 @@ class MinMaxIndex(Index):
             self._check_attributes(self._attributes_digest())
             if self.receipt is not None and self.receipt.get("") != self.digests()[""]:
                 raise ChangedError("its bytes are not those that were verified")
-            info = describe_dataset(self.dataset)
-            with reading(self.dataset, info, 0, self._grid.n_chunks) as image:
+            info = self.dataset.describe()
+            with self.dataset.reading(info, 0, self._grid.n_chunks) as image:
                 low = image_to_keys(image["min"], key_type(self.column))
                 high = image_to_keys(image["max"], key_type(self.column))
                 counts = {name: image[name].astype("i8") for name in _COUNTS}

@@ -18,16 +18,15 @@ from typing import overload
 
 import numpy as np
 
-from colonnade import kernels, limits
+from colonnade import kernels, limits, writing
 from colonnade.arrays import Image
 from colonnade.columns.decode import fill_is_nan
 from colonnade.columns.keys import Keys, NumberKeys, Numbers, stored_keys
 from colonnade.columns.mapping import key_type
 from colonnade.columns.strings import Places
 from colonnade.filters.codecs import new_array
-from colonnade.h5 import attributes
-from colonnade.h5.chunks import open_source
-from colonnade.h5.datasets import DatasetPlan, create_dataset, describe_dataset
+from colonnade.h5.datasets import DatasetPlan
+from colonnade.h5.handles import create_dataset
 from colonnade.h5.row_sink import resize, write_rows
 from colonnade.indexes.base import (
     Asking,
@@ -52,7 +51,7 @@ from colonnade.indexes.base import (
 from colonnade.indexes.known import Known
 from colonnade.indexes.order import SortOrder, sorter
 from colonnade.model import ColumnInfo, StoredType
-from colonnade.nodes import Dataset, Group
+from colonnade.nodes import Dataset, Group, attributes
 from colonnade.predicate.bound import Among, BoundLeaf, Interval, Key, Missing, NotANumber
 from colonnade.selection import Selection
 from colonnade.stored_dtypes import raw_dtype
@@ -102,7 +101,7 @@ class SortedRowsBuilder(Builder):
 
 def write_order(dataset: Dataset, order: SortOrder, column: ColumnInfo) -> None:
     """Write all rows in their order, and the lengths of the tails."""
-    info = describe_dataset(dataset)
+    info = dataset.describe()
     at = 0
     for rows in order.rows():
         image = rows.astype(f"u{info.type.size}")
@@ -115,9 +114,9 @@ def write_tails(dataset: Dataset, n_missing: int, n_nan: int, column: ColumnInfo
     """Write the lengths of the tails."""
     if fill_is_nan(column):
         n_missing, n_nan = 0, n_missing
-    attributes.write_integer(dataset, "nan_tail_length", n_nan)
-    attributes.write_integer(dataset, "fill_tail_length", n_missing)
-    attributes.write_flag(dataset, "ordered", True)
+    writing.write_integer(dataset, "nan_tail_length", n_nan)
+    writing.write_integer(dataset, "fill_tail_length", n_missing)
+    writing.write_flag(dataset, "ordered", True)
 
 
 class SortedRowsIndex(Index):
@@ -148,7 +147,7 @@ class SortedRowsIndex(Index):
         return self.column.type.kind in ("text", "string") or self.column.encoding == "pointers"
 
     def problem(self) -> str | None:
-        info = describe_dataset(self.dataset)
+        info = self.dataset.describe()
         if info.type.kind != "integer" or info.type.signed or 2 ** (8 * info.type.size) < self.column.n_rows:
             return f"its elements, {info.type}, cannot number the rows"
         if info.shape != (self.column.n_rows,):
@@ -265,7 +264,7 @@ class SortedRowsIndex(Index):
         """Merge added rows in. If other rows changed, or memory is too small, sort all rows again."""
         column = source.column
         n_rows = column.n_rows
-        if 2 ** (8 * describe_dataset(self.dataset).type.size) < n_rows:
+        if 2 ** (8 * self.dataset.describe().type.size) < n_rows:
             return None
         if changed.within(0, min(n_before, n_rows)):
             return self._sort_anew(source, options)
@@ -290,8 +289,8 @@ class SortedRowsIndex(Index):
         first = _block_start(self._place_below(least, n_values, source))
         if (column.n_rows - first) * max(column.type.size, 8) > options.memory:
             return self._sort_anew(source, options)
-        info = describe_dataset(self.dataset)
-        stored = open_source(self.dataset, raw_dtype(info.type), info.filters)
+        info = self.dataset.describe()
+        stored = self.dataset.chunk_source(raw_dtype(info.type), info.filters)
         if stored is not None:
             stored.expect_overwrite(first, n_before - first)
         old = Part(self.dataset, limits.now.sorted_block).load(first, n_before)
@@ -322,7 +321,7 @@ class SortedRowsIndex(Index):
 
     def _put(self, first: int, rows: Image, tails: tuple[int, int], column: ColumnInfo) -> None:
         """Write the rows from position `first`, the start of a block, and the tail lengths if they changed."""
-        stored = describe_dataset(self.dataset).type
+        stored = self.dataset.describe().type
         before = self._tails
         resize(self.dataset, first + len(rows))
         write_rows(self.dataset, stored, first, rows, len(rows))
@@ -353,7 +352,7 @@ class SortedRowsIndex(Index):
         return whole[:n], whole[n : n + n_missing], whole[n + n_missing :]
 
     def _cut(self, n_rows: int) -> SortOrder:
-        whole = describe_dataset(self.dataset).shape
+        whole = self.dataset.describe().shape
         assert whole is not None  # an index has a length
         values, missing, nan = (rows[rows < n_rows] for rows in self._parts(whole[0]))
         return _Merged(values, missing, nan)

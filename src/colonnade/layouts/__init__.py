@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from colonnade.errors import UnsupportedError, UsageError
-from colonnade.h5.attributes import read_text, read_texts, storage_of
-from colonnade.h5.links import encode_name
-from colonnade.h5.vetting import Notes
 from colonnade.layouts import anndata, artifactdb, hep001
 from colonnade.layouts.contract import Create, Layout, NewSidecars, NewWriter, ResumedWriter
 from colonnade.nodes import Group
+from colonnade.nodes.attributes import read_text, read_texts
+from colonnade.nodes.paths import encode_name
+from colonnade.nodes.protocols import Notes
 
 __all__ = [
     "LAYOUTS", "Create", "Layout", "NewSidecars", "NewWriter", "ResumedWriter", "check_lengths",
@@ -49,7 +49,7 @@ def listed_columns(group: Group) -> set[bytes]:
 
 def later_revision(group: Group, path: str, file: str) -> UnsupportedError | None:
     """The error for a table of a revision of HEP001 that is not supported yet; None if the group is something else."""
-    if storage_of(group, "NROWS") is None or read_text(group, "CLASS") != "COLUMN_TABLE":
+    if group.attribute_storage("NROWS") is None or read_text(group, "CLASS") != "COLUMN_TABLE":
         return None
     return UnsupportedError(
         f"{path} of {file} is a table of a later revision of HEP001, which this version does not read",

@@ -9,18 +9,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from colonnade import writing
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
-from colonnade.h5 import attributes
-from colonnade.h5.datasets import claims_too_much, dataset_column, describe_dataset, stored_bytes
-from colonnade.h5.links import address, exists, hard_kind, join_path, open_dataset, open_group, unlink
+from colonnade.h5.links import unlink
 from colonnade.h5.row_sink import can_column_grow
 from colonnade.layouts import Layout
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.write import check_order_fits
 from colonnade.layouts.anndata_view import FrameView, Others, TableRows, frame_around, may_miss, shown_columns
 from colonnade.model import Breach, ColumnInfo, TableInfo
-from colonnade.nodes import Dataset, Group
+from colonnade.nodes import Dataset, Group, attributes
+from colonnade.nodes.elements import claims_too_much, dataset_column
+from colonnade.nodes.paths import join_path
 
 OWN_DATA = (
     "The frame has its own data here, which is not removed. Write the table again from the frame (colonnade.write "
@@ -78,7 +79,7 @@ class _Differences:
             yield FaceDifference(breach, partial(self._write_order, wanted))
 
     def _claims_too_much(self, column: ColumnInfo) -> bool:
-        stored = stored_bytes(self._rows.dataset(column))
+        stored = self._rows.dataset(column).stored_bytes()
         return claims_too_much(column.n_rows * column.type.size, stored)
 
     @property
@@ -87,15 +88,15 @@ class _Differences:
 
     def _write_order(self, order: Sequence[str]) -> bool:
         check_order_fits(self.view.frame, order)
-        attributes.write_variable_texts(self.view.frame, names.COLUMN_ORDER, order)
+        writing.write_variable_texts(self.view.frame, names.COLUMN_ORDER, order)
         return True
 
     def _of_column(self, column: ColumnInfo) -> Iterator[FaceDifference]:
         """The first difference in a column."""
         where, frame = join_path(self.path, column.name), self.view.frame
-        kind = hard_kind(frame, column.name)
-        inner = open_group(frame, column.name) if kind == "group" else None
-        if any(address(one) != address(self._rows.dataset(column)) for one in self._links(column, kind, inner)):
+        kind = frame.hard_kind(column.name)
+        inner = frame.open_group(column.name) if kind == "group" else None
+        if any(one.address != self._rows.dataset(column).address for one in self._links(column, kind, inner)):
             message = "the frame does not show the rows of the table inside it here"
             yield FaceDifference(Breach("error", where, message, "another dataset", "a link to the table's", OWN_DATA))
             return
@@ -109,10 +110,10 @@ class _Differences:
     def _links(self, column: ColumnInfo, kind: str | None, inner: Any) -> list[Any]:
         """The datasets of the frame that must be the same objects as those of the table."""
         if kind == "dataset":
-            return [open_dataset(self.view.frame, column.name)]
+            return [self.view.frame.open_dataset(column.name)]
         copied = ("values",) if column.type.kind == "boolean" else ()
         held = [name for name in ("codes", "values") if name not in copied]
-        return [open_dataset(inner, name) for name in held if inner is not None and exists(inner, name)]
+        return [inner.open_dataset(name) for name in held if inner is not None and inner.has_link(name)]
 
     def _wrong_plainly(self, column: ColumnInfo, kind: str | None) -> tuple[str, str, bool] | None:
         """What is wrong with a column that is not a group of the frame."""
@@ -145,9 +146,9 @@ class _Differences:
 
     def _wrong_categories(self, column: ColumnInfo, inner: Any) -> tuple[str, str, bool] | None:
         assert column.categories is not None  # checked by the caller
-        if not exists(inner, "codes"):
+        if not inner.has_link("codes"):
             return "the frame shows no codes here", "no codes", True
-        copied = open_dataset(inner, "categories") if hard_kind(inner, "categories") == "dataset" else None
+        copied = inner.open_dataset("categories") if inner.hard_kind("categories") == "dataset" else None
         reader = _plain_reader("categories", copied) if copied is not None else None
         if reader is None or not reader.read(0, reader.column.n_rows).equals(self._rows.categories(column)):
             return "the categories of the frame differ from those of the table", "other categories", reader is None
@@ -159,7 +160,7 @@ class _Differences:
         self, column: ColumnInfo, inner: Any, name: str, computed: Callable[[pa.Array], pa.Array]
     ) -> tuple[str, str, bool] | None:
         """How booleans of the frame differ from those computed from the table by `computed`."""
-        dataset = open_dataset(inner, name) if hard_kind(inner, name) == "dataset" else None
+        dataset = inner.open_dataset(name) if inner.hard_kind(name) == "dataset" else None
         reader = _plain_reader(name, dataset) if dataset is not None else None
         if reader is None or not self._fits(column, reader.column):
             return f"{name} of the frame has another length, or does not hold booleans", "another length", True
@@ -179,13 +180,13 @@ class _Differences:
     def _show(self, column: ColumnInfo) -> bool:
         """Make the frame show a column as the table has it; the frame's own masks and copies are rewritten from the
         table."""
-        inner: Any = open_group(self.view.frame, column.name) if exists(self.view.frame, column.name) else None
+        inner: Any = self.view.frame.open_group(column.name) if self.view.frame.has_link(column.name) else None
         own = ("mask", "values") if column.type.kind == "boolean" else ("mask",)
         for name in own if inner is not None else ():
-            dataset: Any = open_dataset(inner, name) if exists(inner, name) else None
+            dataset: Any = inner.open_dataset(name) if inner.has_link(name) else None
             flags = _plain_reader(name, dataset) if dataset is not None else None
             usable = flags is not None and (self._fits(column, flags.column) or _is_growing(flags.column, dataset))
-            if exists(inner, name) and not usable:
+            if inner.has_link(name) and not usable:
                 unlink(inner, name)
         self.view.show(column, self._rows, Others())
         return True
@@ -194,11 +195,11 @@ class _Differences:
 def _plain_reader(name: str, dataset: Dataset) -> ColumnReader | None:
     """A reader for a dataset of rank 1, as a column without missing rows; None where it has no rows that can be
     read."""
-    info = describe_dataset(dataset)
+    info = dataset.describe()
     if info.shape is None or len(info.shape) != 1:
         return None
     n_rows = info.shape[0]
-    if claims_too_much(n_rows * info.type.size, stored_bytes(dataset)):
+    if claims_too_much(n_rows * info.type.size, dataset.stored_bytes()):
         return None
     return ColumnReader(dataset_column(name, info, n_rows), dataset)
 

@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from colonnade import writing
 from colonnade.arrays import Booleans
 from colonnade.columns.forms import add_categories, create_categories
 from colonnade.columns.mapping import BOOLEAN, plain_type
@@ -26,27 +27,17 @@ from colonnade.columns.raw import cut
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
-from colonnade.h5 import attributes
-from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows
-from colonnade.h5.links import (
-    address,
-    children,
-    create_group,
-    dataset_at,
-    exists,
-    holds_large_attributes,
-    link_again,
-    move,
-    open_dataset,
-    open_group,
-    unlink,
-)
+from colonnade.h5.datasets import DatasetPlan
+from colonnade.h5.handles import create_dataset, create_group
+from colonnade.h5.links import holds_large_attributes, link_again, move, unlink
 from colonnade.h5.row_sink import RowSink, resize
 from colonnade.layouts import LAYOUTS, Layout, layout_of
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.write import check_order_fits, write_encoding
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, TableInfo
-from colonnade.nodes import Dataset, Group
+from colonnade.nodes import Dataset, Group, attributes
+from colonnade.nodes.elements import default_chunk_rows
+from colonnade.nodes.paths import dataset_at
 from colonnade.selection import Selection
 
 Recipe = Literal["R0", "R1", "R2"]
@@ -202,8 +193,8 @@ def _face_plain(group: Group, info: TableInfo, version: str) -> None:
     """Make the group a frame too; its attributes have fixed length, as HEP001 requires."""
     for column in shown_columns(info):
         write_encoding(dataset_at(group, column.name), _encoding(column))
-    attributes.write_text(group, names.ENCODING_VERSION, version)
-    attributes.write_text(group, names.ENCODING_TYPE, names.DATAFRAME)
+    writing.write_text(group, names.ENCODING_VERSION, version)
+    writing.write_text(group, names.ENCODING_TYPE, names.DATAFRAME)
 
 
 def _encoding(column: ColumnInfo) -> tuple[str, str]:
@@ -216,19 +207,19 @@ def _face_old(group: Group, info: TableInfo, rows: TableRows, others: Others) ->
         if column.categories is None and _needs_group(column, rows, others):
             raise _cannot_show(info, column.name, "has missing rows, and frames of version 0.1.0 have no masks")
     coded = {column.name: column.categories for column in shown_columns(info) if column.categories is not None}
-    if coded and not exists(group, names.LEGACY_CATEGORIES_GROUP):
+    if coded and not group.has_link(names.LEGACY_CATEGORIES_GROUP):
         create_group(group, names.LEGACY_CATEGORIES_GROUP)
     home: Any = (
-        open_group(group, names.LEGACY_CATEGORIES_GROUP) if exists(group, names.LEGACY_CATEGORIES_GROUP) else None
+        group.open_group(names.LEGACY_CATEGORIES_GROUP) if group.has_link(names.LEGACY_CATEGORIES_GROUP) else None
     )
-    for child in children(home) if home is not None else ():
+    for child in home.children() if home is not None else ():
         if child.name not in coded:
             unlink(home, child.name)
     for name, categories in coded.items():
         column = info.by_name[name]
         copied = _copy_categories(home, name, column, rows, others.may_be_new(column))
-        attributes.write_flag(copied, names.ORDERED, categories.ordered)
-        attributes.write_reference(dataset_at(group, name), names.LEGACY_CATEGORIES, copied)
+        writing.write_flag(copied, names.ORDERED, categories.ordered)
+        writing.write_reference(dataset_at(group, name), names.LEGACY_CATEGORIES, copied)
     _face_plain(group, info, "0.1.0")
 
 
@@ -240,7 +231,7 @@ def _copy_categories(home: Any, name: str, column: ColumnInfo, rows: TableRows, 
         n_before = int(copied.shape[0])
         if not replace_all and (len(values) == n_before or add_categories(copied, values, n_before, column.name)):
             return copied
-    if exists(home, name):
+    if home.has_link(name):
         unlink(home, name)
     made, _ = create_categories(home, name, values, column.name)
     write_encoding(made, _values_encoding(column))
@@ -249,7 +240,7 @@ def _copy_categories(home: Any, name: str, column: ColumnInfo, rows: TableRows, 
 
 def _rows_in(group: Group, name: str) -> Any | None:
     """The dataset of this name if it has rank 1; another program may have put anything there."""
-    found = open_dataset(group, name) if exists(group, name) else None
+    found = group.open_dataset(name) if group.has_link(name) else None
     return found if found is not None and len(found.shape or ()) == 1 else None
 
 
@@ -274,11 +265,11 @@ def _move_inside(group: Group, layout: Layout) -> Any:
     """Make the table a member of its group. Object references still lead to its objects after the move."""
     own, of_others = layout.edit.own_objects(group), set(layout.reading.unread_attributes(group))
     inner = create_group(group, names.OTHER_FACE, holds_large_attributes(group))
-    attributes.copy_attributes(group, inner, without=of_others)
+    writing.copy_attributes(group, inner, without=of_others)
     for name in sorted(own):
         move(group, name, inner)
-    for name in set(attributes.names(group)) - of_others:
-        attributes.delete(group, name)
+    for name in set(group.attribute_names()) - of_others:
+        writing.delete_attribute(group, name)
     return inner
 
 
@@ -299,8 +290,8 @@ class FrameView:
         self._remove_others({column.name for column in shown})
         for column in shown:
             self.show(column, rows, others)
-        attributes.write_variable_texts(self.frame, names.COLUMN_ORDER, order)
-        attributes.write_variable_text(self.frame, names.INDEX, str(self.info.index_name))
+        writing.write_variable_texts(self.frame, names.COLUMN_ORDER, order)
+        writing.write_variable_text(self.frame, names.INDEX, str(self.info.index_name))
         write_encoding(self.frame, (names.DATAFRAME, names.VERSIONS[0]))
 
     def show(self, column: ColumnInfo, rows: TableRows, others: Others) -> None:
@@ -316,23 +307,23 @@ class FrameView:
         """Remove members of the frame that no longer show a column; what other programs put there stays."""
         before = attributes.read_texts(self.frame, names.COLUMN_ORDER) or []
         for name in {*before, attributes.read_text(self.frame, names.INDEX) or ""} - wanted:
-            if names.is_link_name(name) and exists(self.frame, name):
+            if names.is_link_name(name) and self.frame.has_link(name):
                 unlink(self.frame, name)
 
     def _link(self, group: Group, name: str, dataset: Dataset) -> None:
-        found = open_dataset(group, name) if exists(group, name) else None
-        if found is not None and address(found) == address(dataset):
+        found = group.open_dataset(name) if group.has_link(name) else None
+        if found is not None and found.address == dataset.address:
             return
-        if exists(group, name):
+        if group.has_link(name):
             unlink(group, name)
         link_again(group, name, dataset)
 
     def _member(self, name: str, encoding: tuple[str, str]) -> Any:
         """The group that shows a column, with this encoding; replaced where it is something else."""
-        found = open_group(self.frame, name) if exists(self.frame, name) else None
+        found = self.frame.open_group(name) if self.frame.has_link(name) else None
         if found is not None and attributes.read_text(found, names.ENCODING_TYPE) == encoding[0]:
             return found
-        if exists(self.frame, name):
+        if self.frame.has_link(name):
             unlink(self.frame, name)
         made = create_group(self.frame, name)
         write_encoding(made, encoding)
@@ -342,7 +333,7 @@ class FrameView:
         assert column.categories is not None  # checked by the caller
         group = self._member(column.name, names.CATEGORICAL)
         self._link(group, "codes", dataset)
-        attributes.write_flag(group, names.ORDERED, column.categories.ordered)
+        writing.write_flag(group, names.ORDERED, column.categories.ordered)
         _copy_categories(group, "categories", column, rows, replace_all)
 
     def _show_masked(self, column: ColumnInfo, dataset: Dataset, rows: TableRows, others: Selection) -> bool:
@@ -351,7 +342,7 @@ class FrameView:
         encoding = {"boolean": names.NULLABLE_BOOLEANS, "integer": names.NULLABLE_INTEGERS}.get(
             kind, names.NULLABLE_STRINGS
         )
-        member = open_group(self.frame, column.name) if exists(self.frame, column.name) else None
+        member = self.frame.open_group(column.name) if self.frame.has_link(column.name) else None
         mask = _rows_in(member, "mask") if member is not None else None
         if mask is not None:
             others |= Selection.of(int(mask.shape[0]), column.n_rows)
@@ -362,7 +353,7 @@ class FrameView:
         if kind != "boolean":
             self._link(group, "values", dataset)
             return True
-        copied = others if exists(group, "values") else Selection.of(0, column.n_rows)
+        copied = others if group.has_link("values") else Selection.of(0, column.n_rows)
         _put_flags(group, "values", rows.true(column, copied), column)
         return True
 
@@ -372,7 +363,7 @@ def _put_flags(group: Group, name: str, pieces: Pieces, column: ColumnInfo) -> N
     stored: StoredType = BOOLEAN
     dataset = _rows_in(group, name)
     if dataset is None:
-        if exists(group, name):
+        if group.has_link(name):
             unlink(group, name)
         plan = DatasetPlan(stored, column.chunk_rows or default_chunk_rows(column.n_rows, stored), "deflate")
         dataset = create_dataset(group, name, plan, 0)
@@ -397,7 +388,7 @@ def recipe_of(group: Group, layout: Layout, path: str) -> Recipe | None:
     if attributes.read_text(group, names.ENCODING_TYPE) != names.DATAFRAME:
         return None
     index = attributes.read_text(group, names.INDEX)
-    labels = open_dataset(group, index) if index and names.is_link_name(index) and exists(group, index) else None
+    labels = group.open_dataset(index) if index and names.is_link_name(index) and group.has_link(index) else None
     if labels is None or attributes.read_text(labels, names.ENCODING_TYPE) is None:
         return None  # other programs mark as dataframe what anndata cannot read
     return "R1" if attributes.read_text(group, names.ENCODING_VERSION) == "0.1.0" else "R0"
@@ -406,7 +397,7 @@ def recipe_of(group: Group, layout: Layout, path: str) -> Recipe | None:
 def frame_around(group: Group, path: str) -> Any | None:
     """The frame around a table, as its AnnData view; None when there is none."""
     above, _, last = path.rpartition("/")
-    frame = open_group(group, above or "/") if last == names.OTHER_FACE else None
+    frame = group.open_group(above or "/") if last == names.OTHER_FACE else None
     layout = layout_of(frame) if frame is not None else None
     return frame if layout is not None and layout.name == "anndata" else None
 

@@ -31,10 +31,9 @@ if TYPE_CHECKING:
 
     from colonnade.columns.writer import WrittenColumn
     from colonnade.errors import ColonnadeError
-    from colonnade.h5.links import Child
-    from colonnade.h5.vetting import Notes
     from colonnade.layouts.conversion import Conversion
     from colonnade.layouts.index_home import IndexPlan, PlacedIndex
+    from colonnade.nodes.protocols import Child, Notes
 
 Broken = tuple[str, Breach]
 """The number of a rule, and how it is broken."""

@@ -12,12 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from colonnade import writing
 from colonnade.dataclass import dataclass
-from colonnade.h5 import attributes
-from colonnade.h5.links import open_dataset, open_group
 from colonnade.h5.references import has_references
 from colonnade.model import ColumnInfo, ColumnOptions, TableInfo
-from colonnade.nodes import Group, Node
+from colonnade.nodes import Group, Node, attributes
 
 # The marks of a column: its AnnData type. Those of a group: its column-order where the row labels are a column too, and
 # the name that was given to labels without a name; of a group that held frames, its encoding.
@@ -54,7 +53,7 @@ class SourceTable:
 
 def open_node(group: Group, link: str) -> Any | None:
     """The dataset or group at a path below the group of a table; None if it cannot be opened."""
-    return open_dataset(group, link) or open_group(group, link)
+    return group.open_dataset(link) or group.open_group(link)
 
 
 def accept_rows(_batch: pa.RecordBatch, _first: int) -> None:
@@ -88,13 +87,13 @@ class Conversion:
 
         names: the new names of the columns. group, nodes: of the new table and its columns, by their new names.
         """
-        others = set(attributes.names(table.group)) - set(MARKS)
-        attributes.copy_attributes(table.group, group, without=others)
+        others = set(table.group.attribute_names()) - set(MARKS)
+        writing.copy_attributes(table.group, group, without=others)
         for column in table.info.members:
             node = table.node(column.name)
             kind = attributes.read_text(node, ANNDATA_TYPE) if node is not None else None
             if kind is not None:
-                attributes.write_text(nodes[names[column.name]], ANNDATA_TYPE, kind)
+                writing.write_text(nodes[names[column.name]], ANNDATA_TYPE, kind)
 
     def is_copied(self, _root: Group, _path: str, _tables: Collection[str]) -> bool:
         """Whether a table is part of an object that is copied whole; `tables` are the paths of all tables."""
@@ -130,7 +129,7 @@ class Conversion:
     def write_strings(self, node: Node, strings: Mapping[str, str]) -> None:
         """Store the user's strings about a column, unless its options have done that."""
         for key, text in strings.items():
-            attributes.write_text(node, key, text)
+            writing.write_text(node, key, text)
 
     def complete(
         self,
@@ -151,6 +150,6 @@ class Conversion:
 def copy_user_attributes(source: Any, target: Any, without: Collection[str], kept: Collection[str] = ()) -> None:
     """Copy attributes that do not belong to a layout. References are valid only in their own file, and are left out."""
     owned = {*without, *MARKS, *LATER_REVISION_ATTRIBUTE} - set(kept)
-    stored = {name: attributes.storage_of(source, name) for name in attributes.names(source)}
+    stored = {name: source.attribute_storage(name) for name in source.attribute_names()}
     referring = {name for name, storage in stored.items() if storage is None or has_references(storage[0])}
-    attributes.copy_attributes(source, target, without=owned | referring)
+    writing.copy_attributes(source, target, without=owned | referring)

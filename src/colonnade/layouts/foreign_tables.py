@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError, CorruptError
-from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.nodes import (
     Array,
     decode_texts,
@@ -28,6 +27,7 @@ from colonnade.h5.nodes import (
     read_array,
     shape_of,
 )
+from colonnade.nodes.damage import hdf5_errors
 
 FRAMES = ("obs", "var", "raw.var")
 TENX = ("data", "indices", "indptr", "shape", "barcodes")

@@ -8,12 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from colonnade.errors import CorruptError
-from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.datasets import describe_dataset
-from colonnade.h5.links import NodeKind, hard_kind, link_names, open_dataset
 from colonnade.layouts.wide import is_wide, problems_of
 from colonnade.model import UNREADABLE, ColumnInfo, DatasetInfo, Finding, Severity, TableInfo
 from colonnade.nodes import Dataset, Group
+from colonnade.nodes.damage import hdf5_errors
+from colonnade.nodes.protocols import NodeKind
 
 
 class Unfit(Exception):
@@ -33,7 +32,7 @@ def not_a_column(kind: NodeKind | None) -> Unfit:
 
 def member_of(group: Group, name: str) -> Any:
     """The dataset of this name in the group of a column."""
-    dataset = open_dataset(group, name) if hard_kind(group, name) == "dataset" else None
+    dataset = group.open_dataset(name) if group.hard_kind(name) == "dataset" else None
     if dataset is None:
         raise Unfit(f"it has no dataset {name!r}")
     return dataset
@@ -44,7 +43,7 @@ def header_of(dataset: Dataset | None, what: str) -> tuple[DatasetInfo, int]:
     if dataset is None:
         raise Unfit(f"{what} cannot be opened")
     try:
-        info = describe_dataset(dataset)
+        info = dataset.describe()
     except hdf5_errors() as error:
         raise Unfit(f"the header of {what} cannot be read: {error}") from error
     if info.shape is None or len(info.shape) != 1:
@@ -82,7 +81,7 @@ class FrameDescription:
         if not self.lazy or not is_wide(n_columns):
             return None
         try:
-            return set(link_names(group))
+            return set(group.link_names())
         except CorruptError:  # some columns may still be found by name
             return None
 

@@ -9,23 +9,14 @@ from typing import Any
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
-from colonnade.h5 import attributes
-from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.links import (
-    address,
-    children,
-    create_group,
-    dereference,
-    exists,
-    group_at,
-    open_dataset,
-    open_group,
-    unlink,
-)
+from colonnade.h5.handles import create_group
 from colonnade.h5.links import rename as rename_link
+from colonnade.h5.links import unlink
 from colonnade.indexes.base import Index
 from colonnade.model import IndexInfo, shown_name
-from colonnade.nodes import Dataset, Group
+from colonnade.nodes import Dataset, Group, attributes
+from colonnade.nodes.damage import hdf5_errors
+from colonnade.nodes.paths import group_at
 
 HOME = "_search_indexes"
 KIND = "KIND"
@@ -77,7 +68,7 @@ class IndexPlan:
 
 def home_of(group: Group) -> Any:
     """The group of a table's search indexes, if it has one."""
-    return open_group(group, HOME) if exists(group, HOME) else None
+    return group.open_group(HOME) if group.has_link(HOME) else None
 
 
 def index_datasets(group: Group) -> dict[str, Any]:
@@ -85,22 +76,22 @@ def index_datasets(group: Group) -> dict[str, Any]:
     home = home_of(group)
     if home is None:
         return {}
-    datasets = {child.name: open_dataset(home, child.name) for child in children(home) if child.kind == "dataset"}
+    datasets = {child.name: home.open_dataset(child.name) for child in home.children() if child.kind == "dataset"}
     opened = {name: dataset for name, dataset in datasets.items() if dataset is not None}
-    values = {address(node) for dataset in opened.values() for node in values_of(dataset)}
-    return {name: node for name, node in opened.items() if address(node) not in values}
+    values = {node.address for dataset in opened.values() for node in values_of(dataset)}
+    return {name: node for name, node in opened.items() if node.address not in values}
 
 
 def values_of(dataset: Dataset) -> list[Any]:
     """The values datasets of an index: one if it is a bitmap, otherwise none."""
     listed = attributes.read_references(dataset, "_values") or []
-    return [node for reference in listed if (node := dereference(dataset, reference)) is not None]
+    return [node for reference in listed if (node := dataset.dereference(reference)) is not None]
 
 
 def place_index(group: Group, column: str, kind: str) -> tuple[Any, str]:
     """The group for a new index of this kind, and an unused name in it."""
     home = home_of(group)
-    if home is None and exists(group, HOME):
+    if home is None and group.has_link(HOME):
         raise UsageError(
             f"cannot place a search index: {HOME} exists and is not a group. Rename that object.", column=column
         )
@@ -108,7 +99,7 @@ def place_index(group: Group, column: str, kind: str) -> tuple[Any, str]:
         home = create_group(group, HOME)
     name = base = f"{column}__{kind}"
     number = 2
-    while exists(home, name) or exists(home, f"{name}__values"):
+    while home.has_link(name) or home.has_link(f"{name}__values"):
         name = f"{base}_{number}"
         number += 1
     return home, name
@@ -116,25 +107,25 @@ def place_index(group: Group, column: str, kind: str) -> tuple[Any, str]:
 
 def discard_index(group: Group, name: str) -> None:
     """Remove the incomplete parts of an index that could not be built."""
-    home = open_group(group, HOME)
+    home = group.open_group(HOME)
     if home is None:
         return
     for ending in ("", "__values"):
-        if exists(home, name + ending):
+        if home.has_link(name + ending):
             unlink(home, name + ending)
-    if not children(home):
+    if not home.children():
         unlink(group, HOME)
 
 
 def remove_index(group: Group, index: PlacedIndex) -> None:
     """Remove a search index and its values. The layout removes the references to it."""
     home = group_at(group, HOME)
-    targets = {address(node) for node in values_of(index.dataset)}
+    targets = {node.address for node in values_of(index.dataset)}
     unlink(home, index.name)
-    for child in children(home):
+    for child in home.children():
         if child.kind == "dataset" and child.address in targets:
             unlink(home, child.name)
-    if not children(home):
+    if not home.children():
         unlink(group, HOME)
 
 
@@ -145,7 +136,7 @@ def rename_placed(group: Group, index: PlacedIndex, column: str, new_name: str) 
         return
     wanted = new_name + index.name[len(column) :]
     for ending in ("", "__values"):
-        if exists(home, index.name + ending) and not exists(home, wanted + ending):
+        if home.has_link(index.name + ending) and not home.has_link(wanted + ending):
             rename_link(home, index.name + ending, wanted + ending)
 
 

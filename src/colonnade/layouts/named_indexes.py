@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
+from colonnade import writing
 from colonnade.errors import FormatError
-from colonnade.h5 import attributes
-from colonnade.h5.links import address, join_path
 from colonnade.indexes import KINDS, kind_in_file, refusal
 from colonnade.indexes.base import BAD_INDEX
 from colonnade.layouts.index_home import (
@@ -25,7 +24,8 @@ from colonnade.layouts.index_home import (
     rename_placed,
 )
 from colonnade.model import Breach, TableInfo, shown_name
-from colonnade.nodes import Dataset, Group
+from colonnade.nodes import Dataset, Group, attributes
+from colonnade.nodes.paths import join_path
 
 COLUMN = "column"
 RowsOf = Callable[[str], Any]
@@ -41,14 +41,14 @@ def _placed(name: str, dataset: Dataset, info: TableInfo, rows_of: RowsOf) -> Pl
     kind = attributes.read_text(dataset, KIND) or ""
     named = attributes.read_text(dataset, COLUMN)
     column = named if named in info.by_name else None
-    listed = attributes.read_addresses(dataset, INDEXED_COLUMNS)
+    listed = dataset.reference_addresses(INDEXED_COLUMNS)
     rows = rows_of(column) if column is not None else None
     problem = None
     if not kind:
         problem = "it does not declare its kind"
     elif column is None:
         problem = "it does not name a column of the table"
-    elif rows is None or listed != [address(rows)]:
+    elif rows is None or listed != [rows.address]:
         problem = "it does not refer to the rows of its column, which may have been replaced"
     return PlacedIndex(name, kind, column, dataset, problem)
 
@@ -57,16 +57,16 @@ def name_index(column: str, kind_word: str, dataset: Dataset, rows: Any) -> None
     """Mark a newly built dataset as a search index of a column: KIND, the column name and a reference to its rows."""
     if rows is None:
         raise FormatError(f"column {column!r} is no longer in the file", column=column)
-    attributes.write_text(dataset, KIND, kind_word, "ascii")
-    attributes.write_text(dataset, COLUMN, column)
-    attributes.write_references(dataset, INDEXED_COLUMNS, [rows])
+    writing.write_text(dataset, KIND, kind_word, "ascii")
+    writing.write_text(dataset, COLUMN, column)
+    writing.write_references(dataset, INDEXED_COLUMNS, [rows])
 
 
 def rename_named(group: Group, indexes: list[PlacedIndex], column: str, new_name: str) -> None:
     """Rename the indexes of a column to match its new name, before the column is renamed."""
     for index in indexes:
         if index.column == column:
-            attributes.write_text(index.dataset, COLUMN, new_name)
+            writing.write_text(index.dataset, COLUMN, new_name)
             rename_placed(group, index, column, new_name)
 
 
@@ -118,7 +118,7 @@ def index_plans(
             can = may_build and index.column is not None and refusal(info.by_name[index.column]) is None
             fixes = tuple((one, shown_name(path)) for one in rules)
             found.append(
-                IndexPlan(index.name, path, address(index.dataset), kind.word, index.column if can else None, fixes)
+                IndexPlan(index.name, path, index.dataset.address, kind.word, index.column if can else None, fixes)
             )
     return found
 
@@ -127,5 +127,5 @@ def remove_planned(group: Group, indexes: Sequence[PlacedIndex], gone: Sequence[
     """Remove indexes and their values."""
     lost = {plan.address for plan in gone}
     for index in indexes:
-        if address(index.dataset) in lost:
+        if index.dataset.address in lost:
             remove_index(group, index)

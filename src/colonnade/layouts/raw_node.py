@@ -11,13 +11,11 @@ from typing import Any, Literal
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
-from colonnade.h5 import attributes
-from colonnade.h5.attributes import Attribute
-from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.datasets import describe_dataset
-from colonnade.h5.links import Child, children, hard_kind, join_path, open_dataset, open_group
 from colonnade.model import DatasetInfo
 from colonnade.nodes import Group
+from colonnade.nodes.damage import hdf5_errors
+from colonnade.nodes.paths import join_path
+from colonnade.nodes.protocols import Attribute, Child
 
 ObjectKind = Literal["group", "dataset"]
 
@@ -34,7 +32,7 @@ class RawNode:
     def attribute(self, name: str) -> Attribute | None:
         """The attribute as stored; None if it does not exist."""
         if name not in self._attributes:
-            self._attributes[name] = attributes.inspect(self.node, name)
+            self._attributes[name] = self.node.inspect_attribute(name)
         return self._attributes[name]
 
     def text(self, name: str) -> str | None:
@@ -52,15 +50,16 @@ class RawNode:
 
     @cached_property
     def children(self) -> list[Child]:
-        return children(self.node) if self.kind == "group" else []
+        return self.node.children() if self.kind == "group" else []
 
     @cached_property
     def header(self) -> DatasetInfo | str:
         """The header of a dataset, or a string that explains why it cannot be read."""
         try:
-            return describe_dataset(self.node)
+            header: DatasetInfo = self.node.describe()
         except hdf5_errors(ColonnadeError) as error:
             return f"the header of this dataset cannot be read: {error}"
+        return header
 
     @property
     def stored(self) -> DatasetInfo | None:
@@ -104,8 +103,8 @@ def is_link_name(name: str) -> bool:
 
 def open_member(group: Group, name: str, kind: str | None = None) -> tuple[Any, ObjectKind] | None:
     """The group or dataset that a hard link of this name leads to, or None. `kind`: the link's kind, if known."""
-    kind = hard_kind(group, name) if kind is None else kind
-    node = open_dataset(group, name) if kind == "dataset" else open_group(group, name) if kind == "group" else None
+    kind = group.hard_kind(name) if kind is None else kind
+    node = group.open_dataset(name) if kind == "dataset" else group.open_group(name) if kind == "group" else None
     if node is None:
         return None
     return node, "dataset" if kind == "dataset" else "group"

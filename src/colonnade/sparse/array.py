@@ -26,8 +26,8 @@ from colonnade.format.records import ChunkRecord
 from colonnade.format.source import HDF5Source
 from colonnade.format.superblock import open_root
 from colonnade.format.values import DecodedValues, decode_fill_value, value_dtype
-from colonnade.h5.attributes import Attributes
 from colonnade.model import FilterInfo, Finding, StoredType
+from colonnade.nodes.attributes import Attributes
 from colonnade.pager.sources import ByteSource
 from colonnade.sealed import Sealed
 from colonnade.sparse.attributes import read_attributes

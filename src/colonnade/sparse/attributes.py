@@ -20,8 +20,9 @@ from colonnade.format.attributes import (
 from colonnade.format.global_heap import GlobalHeap
 from colonnade.format.headers import Message
 from colonnade.format.source import Fields, HDF5Source
-from colonnade.h5.attributes import check_attribute_name, encode_value, shown_value
+from colonnade.h5.attributes import encode_value
 from colonnade.model import StoredType
+from colonnade.nodes.attributes import check_attribute_name, shown_value
 
 
 def read_attributes(source: HDF5Source, messages: list[Message]) -> dict[str, object]:

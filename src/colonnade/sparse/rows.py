@@ -18,8 +18,6 @@ from colonnade.format.records import ChunkRecord
 from colonnade.format.source import HDF5Source
 from colonnade.format.superblock import open_root
 from colonnade.format.values import DecodedValues
-from colonnade.h5.links import hard_address
-from colonnade.h5.vetting import raw_bytes
 from colonnade.nodes import Group
 from colonnade.sparse.attributes import read_attributes
 from colonnade.sparse.chunk import read_cells
@@ -124,8 +122,8 @@ def open_rows(group: Group, name: str) -> SparseRows | None:
 
     Raises a FormatError or an UnsupportedError for an invalid sectioned dataset.
     """
-    address = hard_address(group, name)
-    file = raw_bytes(group) if address is not None else None
+    address = group.hard_address(name)
+    file = group.file_bytes() if address is not None else None
     if address is None or file is None:
         return None
     source, _root = open_root(file)

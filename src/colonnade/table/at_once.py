@@ -12,9 +12,9 @@ import pyarrow as pa
 from colonnade.errors import UsageError
 from colonnade.h5.files import Mode as FileMode
 from colonnade.h5.files import Target, open_file
-from colonnade.h5.vetting import Links
 from colonnade.layouts import located, new_directory
 from colonnade.model import ColumnOptions, Progress
+from colonnade.nodes.protocols import Links
 from colonnade.pager.receipts import Trust
 from colonnade.table.file import File, open
 from colonnade.table.table import Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from colonnade.errors import UsageError
-from colonnade.h5.attributes import check_attribute_name
+from colonnade.nodes.attributes import check_attribute_name
 from colonnade.sealed import settable
 
 ROOT_ATTRIBUTES = ("CLASS", "encoding-type", "encoding-version")

@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from colonnade.errors import UsageError
-from colonnade.h5.damage import to_corrupt_error, translate_hdf5_errors
 from colonnade.layouts import check_lengths
+from colonnade.nodes.damage import to_corrupt_error, translate_hdf5_errors
 from colonnade.pager.interrupts import hold_signals, shielded
 from colonnade.pager.receipts import Receipts
 

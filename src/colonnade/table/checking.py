@@ -9,10 +9,9 @@ from typing import Any
 from colonnade.checking import Check, Findings, Fixed, apply_repairs, layout_rules, not_hdf5, not_located, plan_repairs
 from colonnade.errors import FormatError, UsageError
 from colonnade.h5.files import Target
-from colonnade.h5.links import open_group
-from colonnade.h5.vetting import Links
 from colonnade.layouts import LAYOUTS, located
 from colonnade.model import Progress
+from colonnade.nodes.protocols import Links
 from colonnade.table.file import File, open
 from colonnade.table.sparse import opened
 
@@ -82,7 +81,7 @@ def _check(file: File, table: str | None, deep: bool, progress: Progress | None,
         if table is None:
             return one.file(root)
         path = file._absolute(table)
-        group = open_group(root, path)
+        group = root.open_group(path)
         if group is None:
             raise file._not_a_table(table, group)
         return one.table(group, path)

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.errors import UsageError
-from colonnade.h5.attributes import Attributes
 from colonnade.model import ColumnInfo, IndexInfo, StoredType, shown_name
+from colonnade.nodes.attributes import Attributes
 from colonnade.sealed import Sealed
 
 if TYPE_CHECKING:

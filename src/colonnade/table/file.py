@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar
 import pyarrow as pa
 
 from colonnade.errors import ConflictError, FormatError, TableNotFound, UnsupportedError, UsageError
-from colonnade.h5.attributes import Attributes, read_values, write_values
-from colonnade.h5.damage import to_corrupt_error, translate_hdf5_errors
-from colonnade.h5.datasets import is_touched, object_name
+from colonnade.h5.attributes import write_values
+from colonnade.h5.datasets import is_touched
 from colonnade.h5.files import Care, FileHandle, HardLinks, Target, open_file
 from colonnade.h5.files import Mode as FileMode
-from colonnade.h5.links import join_path, link_names, open_dataset, open_group, unlink, walk_groups
-from colonnade.h5.vetting import Links
+from colonnade.h5.links import unlink
 from colonnade.layouts import Layout, follow_file, later_revision, layout_of, listed_columns, located
 from colonnade.model import ColumnOptions, Progress, TableInfo
 from colonnade.nodes import Dataset, Group
+from colonnade.nodes.attributes import Attributes, read_values
+from colonnade.nodes.damage import to_corrupt_error, translate_hdf5_errors
+from colonnade.nodes.paths import join_path, walk_groups
+from colonnade.nodes.protocols import Links
 from colonnade.pager.interrupts import shielded
 from colonnade.pager.journal import Durability
 from colonnade.pager.locks import Locking
@@ -192,12 +194,12 @@ class File(Sealed):
         from colonnade.layouts.foreign_tables import foreign_tables
 
         root = self._handle.root
-        found = foreign_tables(root) if object_name(root) == "/" else {}
+        found = foreign_tables(root) if root.path == "/" else {}
         return {path: table for path, table in found.items() if not self._has_table(path)}
 
     def _has_table(self, path: str) -> bool:
         """Whether a layout describes the table at a path."""
-        group = open_group(self._handle.root, self._absolute(path))
+        group = self._handle.root.open_group(self._absolute(path))
         return group is not None and layout_of(group) is not None
 
     def sparse_arrays(self) -> list[str]:
@@ -287,7 +289,7 @@ class File(Sealed):
     def _describe(self, path: str) -> tuple[Group, Layout, TableInfo]:
         """The group, the layout and the description of the table at a path, from the current file."""
         whole = self._absolute(path)
-        group = open_group(self._handle.root, whole)
+        group = self._handle.root.open_group(whole)
         layout = layout_of(group) if group is not None else None
         if group is None or layout is None:
             raise self._not_a_table(path, group)
@@ -295,14 +297,14 @@ class File(Sealed):
 
     def _absolute(self, path: str) -> str:
         """The path from the file's root; a path without a leading slash starts at the group that was opened."""
-        begin = "" if path.startswith("/") else object_name(self._handle.root)
+        begin = "" if path.startswith("/") else self._handle.root.path
         return "/" + "/".join(part for part in f"{begin}/{path}".split("/") if part)
 
     def _not_a_table(self, path: str, group: Group | None) -> Exception:
         later = None if group is None else later_revision(group, path, self.name)
         if later is not None:
             return later
-        if open_dataset(self._handle.root, self._absolute(path)) is not None:
+        if self._handle.root.open_dataset(self._absolute(path)) is not None:
             return UsageError(
                 f"{path} of {self.name} is a dataset, not a table: read it with file.h5[{path!r}]", path=path
             )
@@ -441,7 +443,7 @@ class File(Sealed):
             for place in [place for place in self._receipts if place[0] == info.path]:
                 del self._receipts[place]
             layout.edit.clear(group)
-            if info.path != "/" and not link_names(group):
+            if info.path != "/" and not group.link_names():
                 unlink(self._handle.root, info.path)
 
     def _remove_sparse(self, table: str) -> None:
@@ -567,7 +569,7 @@ class File(Sealed):
     def _row_datasets(self, path: str, name: str) -> list[Dataset | None]:
         """The datasets that hold the rows of a column: its values or codes, its mask, its heap. None: it does not
         exist."""
-        group = open_group(self._handle.root, path)
+        group = self._handle.root.open_group(path)
         layout = layout_of(group) if group is not None else None
         if group is None or layout is None:
             return [None]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from colonnade.h5.vetting import Notes
 from colonnade.layouts import LAYOUTS
 from colonnade.layouts.contract import FollowingTable
+from colonnade.nodes.protocols import Notes
 
 
 def update_following_tables(file: Path, notes: Notes) -> None:

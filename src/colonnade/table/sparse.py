@@ -24,9 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from colonnade import sparse
 from colonnade.errors import ColonnadeError, ConflictError, UsageError
-from colonnade.h5.datasets import object_name
 from colonnade.h5.files import is_h5py, place_to_read
-from colonnade.h5.links import link_names
 from colonnade.sparse import OpenHandle, OpenTarget, SparseArray
 from colonnade.sparse.create import Filters, SparseOptions, WriteDialect
 from colonnade.sparse.opened import SparseTarget
@@ -126,7 +124,7 @@ def _warn_neighbours(target: str | os.PathLike[str] | File) -> None:
         return
     try:
         with nullcontext(target) if isinstance(target, File) else open_file(target) as file:
-            neighbours = set(link_names(file._handle.root))  # not opened: HDF5 would change their headers
+            neighbours = set(file._handle.root.link_names())  # not opened: HDF5 would change their headers
             neighbours -= {path.strip("/").split("/")[0] for path in sparse_paths(file)} if neighbours else set()
     except ColonnadeError:  # the change itself raises it again if it matters
         return
@@ -144,7 +142,7 @@ def _warn_neighbours(target: str | os.PathLike[str] | File) -> None:
 def sparse_paths(file: File) -> list[str]:
     """The paths of all sparse arrays of a file, or below the group that was opened."""
     target, _ = opened(file, "/")
-    begin = object_name(file._handle.root).rstrip("/")
+    begin = file._handle.root.path.rstrip("/")
     try:
         return [path for path in sparse.find_sparse(target) if path.startswith(f"{begin}/")]
     finally:

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.errors import ColonnadeError, ColumnNotFound, FormatError, UnsupportedError, UsageError
-from colonnade.h5.attributes import Attributes, read_values
 from colonnade.model import (
     AUTO,
     UNREADABLE,
@@ -25,6 +24,7 @@ from colonnade.model import (
     TableInfo,
     shown_name,
 )
+from colonnade.nodes.attributes import Attributes, read_values
 from colonnade.table.attributes import check_names
 from colonnade.table.column import Column
 from colonnade.table.rows import Query, ReadableRows

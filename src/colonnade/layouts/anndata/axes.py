@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from colonnade.errors import UsageError
-from colonnade.h5.links import open_group
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.raw import RawElement, is_old_anndata
 from colonnade.layouts.anndata.rules_elements import disagreeing, frame_length
@@ -18,7 +17,7 @@ def check_axes(root: Group, table: str) -> None:
     if not parts or parts[-1] not in AXIS_FRAMES:
         return
     path = "/" + "/".join(parts[:-1])
-    group = open_group(root, path)
+    group = root.open_group(path)
     one = None if group is None else RawElement(group, path, "group")
     if one is None or (one.type != "anndata" and not is_old_anndata(one)):
         return

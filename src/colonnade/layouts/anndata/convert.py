@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from colonnade import writing
 from colonnade.errors import DataError, UsageError
-from colonnade.h5 import attributes
-from colonnade.h5.links import exists, group_at
 from colonnade.layouts.anndata import names
 from colonnade.layouts.conversion import (
     ANNDATA_ORDER,
@@ -27,7 +26,8 @@ from colonnade.layouts.conversion import (
     SourceTable,
 )
 from colonnade.model import ColumnInfo, ColumnOptions
-from colonnade.nodes import Group, Node
+from colonnade.nodes import Group, Node, attributes
+from colonnade.nodes.paths import group_at
 from colonnade.stored_dtypes import memory_dtype
 
 MAPPING = "dict"
@@ -44,12 +44,12 @@ class AnnDataConversion(Conversion):
 
     def write_marks(self, table: SourceTable, new: Mapping[str, str], group: Group, nodes: Mapping[str, Any]) -> None:
         if any(column.is_label for column in table.info.columns):
-            attributes.write_texts(group, ANNDATA_ORDER, [column.name for column in table.info.columns])
+            writing.write_texts(group, ANNDATA_ORDER, [column.name for column in table.info.columns])
         if UNNAMED_LABEL in new:
-            attributes.write_text(group, UNNAMED_LABELS, new[UNNAMED_LABEL])
+            writing.write_text(group, UNNAMED_LABELS, new[UNNAMED_LABEL])
         for column in table.info.members:
             if column.is_masked:
-                attributes.write_text(nodes[new[column.name]], ANNDATA_TYPE, _nullable_type(table.node(column.name)))
+                writing.write_text(nodes[new[column.name]], ANNDATA_TYPE, _nullable_type(table.node(column.name)))
 
     def is_copied(self, root: Group, path: str, tables: Collection[str]) -> bool:
         """Whether a frame is in a mapping (obsm, uns), which before 0.8 does not declare that it is one."""
@@ -65,7 +65,7 @@ class AnnDataConversion(Conversion):
 
     def indexed_path(self, table: SourceTable) -> str:
         """The table inside a frame, if the frame is the AnnData view of that table."""
-        return f"{table.path.rstrip('/')}/{names.OTHER_FACE}" if exists(table.group, names.OTHER_FACE) else table.path
+        return f"{table.path.rstrip('/')}/{names.OTHER_FACE}" if table.group.has_link(names.OTHER_FACE) else table.path
 
     # -- as the layout that a table gets --
 
@@ -112,7 +112,7 @@ class AnnDataConversion(Conversion):
         """Apply the marks of a former frame, and write none: a frame needs none."""
         order = _former_order(table, new)
         if order is not None:
-            attributes.write_variable_texts(group, names.COLUMN_ORDER, order)
+            writing.write_variable_texts(group, names.COLUMN_ORDER, order)
         for old, name in new.items():
             _write_na_value(nodes[name], _former_type(table, old))
 
@@ -122,13 +122,13 @@ class AnnDataConversion(Conversion):
         kind, version = (attributes.read_text(group, name) for name in encoding)
         former = attributes.read_text(group, CONVERTED_FROM)
         if not is_target and kind in OBJECTS:
-            attributes.write_text(group, CONVERTED_FROM, f"{kind} {version}")
+            writing.write_text(group, CONVERTED_FROM, f"{kind} {version}")
             for name in encoding:
-                attributes.delete(group, name)
+                writing.delete_attribute(group, name)
         elif is_target and former is not None:
             for name, text in zip(encoding, former.split(" ", 1), strict=True):
-                attributes.write_variable_text(group, name, text)
-            attributes.delete(group, CONVERTED_FROM)
+                writing.write_variable_text(group, name, text)
+            writing.delete_attribute(group, CONVERTED_FROM)
 
 
 def _nullable_type(node: Node) -> str:
@@ -166,7 +166,7 @@ def _write_na_value(node: Node, former: str) -> None:
     kind, _, meaning = former.partition(" ")
     stored = attributes.read_text(node, names.ENCODING_TYPE)
     if meaning in ("NA", "NaN") and stored == kind == "nullable-string-array":
-        attributes.write_variable_text(node, "na-value", meaning)
+        writing.write_variable_text(node, "na-value", meaning)
 
 
 def _check_categories(table: SourceTable, column: ColumnInfo) -> None:

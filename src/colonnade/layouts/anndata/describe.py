@@ -11,9 +11,6 @@ from typing import Any
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError
-from colonnade.h5 import attributes
-from colonnade.h5.datasets import dataset_column
-from colonnade.h5.links import dereference, hard_kind, is_dataset, open_chunked, open_dataset, open_group
 from colonnade.layouts.anndata import names
 from colonnade.layouts.frame_parts import (
     Absent,
@@ -35,7 +32,9 @@ from colonnade.model import (
     TableInfo,
     unreadable_column,
 )
-from colonnade.nodes import Group, Node
+from colonnade.nodes import Group, Node, attributes
+from colonnade.nodes.elements import dataset_column
+from colonnade.nodes.paths import is_dataset
 
 
 @dataclass(frozen=True)
@@ -138,26 +137,26 @@ def _parts(group: Group, name: str) -> _Parts:
         raise Absent(f"{name!r} cannot be the name of a member of the frame")
     *folders, last = name.split("/")
     for folder in folders:
-        inner = open_group(group, folder) if hard_kind(group, folder) == "group" else None
+        inner = group.open_group(folder) if group.hard_kind(folder) == "group" else None
         if inner is None:
             raise not_a_column(None)
         group = inner
-    kind = hard_kind(group, last)
+    kind = group.hard_kind(last)
     if kind == "dataset":
         return _dataset_parts(group, last)
     if kind != "group":
         raise not_a_column(kind)
-    return _group_parts(open_group(group, last), last)
+    return _group_parts(group.open_group(last), last)
 
 
 def _dataset_parts(group: Group, name: str) -> _Parts:
-    rows = open_dataset(group, name)
+    rows = group.open_dataset(name)
     if rows is None:
         raise Unfit("the dataset cannot be opened")
-    if attributes.storage_of(rows, names.LEGACY_CATEGORIES) is None:
+    if rows.attribute_storage(names.LEGACY_CATEGORIES) is None:
         return _Parts(rows)
     references = attributes.read_references(rows, names.LEGACY_CATEGORIES)
-    categories = dereference(rows, references[0]) if references else None
+    categories = rows.dereference(references[0]) if references else None
     if categories is None or not is_dataset(categories):
         raise Unfit("its categories do not exist")
     ordered = bool(attributes.read_flag(categories, names.ORDERED))
@@ -190,13 +189,13 @@ def encoding(node: Node) -> tuple[str | None, str | None]:
 
 def open_categories(group: Group) -> Any:
     """The categories dataset of a categorical; for nullable strings their values, because no category is missing."""
-    kind = hard_kind(group, "categories")
+    kind = group.hard_kind("categories")
     if kind == "dataset":
-        return open_dataset(group, "categories")
-    inner = open_group(group, "categories") if kind == "group" else None
-    if inner is None or encoding(inner) != names.NULLABLE_STRINGS or hard_kind(inner, "values") != "dataset":
+        return group.open_dataset("categories")
+    inner = group.open_group("categories") if kind == "group" else None
+    if inner is None or encoding(inner) != names.NULLABLE_STRINGS or inner.hard_kind("values") != "dataset":
         return None
-    return open_dataset(inner, "values")
+    return inner.open_dataset("values")
 
 
 def _described(name: str, parts: _Parts) -> ColumnInfo:
@@ -231,7 +230,7 @@ def open_column(group: Group, column: ColumnInfo) -> tuple[Any, Any]:
         raise FormatError(f"cannot open column {column.name!r}: {error}", column=column.name) from None
     companion = parts.mask if parts.categories is None else parts.categories
     plain = companion is None and column.storage == "chunked" and not column.filters and "/" not in column.name
-    return (open_chunked(group, column.name, in_place=True) or parts.rows if plain else parts.rows), companion
+    return (group.open_chunked(column.name, in_place=True) or parts.rows if plain else parts.rows), companion
 
 
 def rows_of(group: Group, name: str) -> Any | None:
@@ -244,6 +243,4 @@ def rows_of(group: Group, name: str) -> Any | None:
 
 def unread_attributes(group: Group) -> dict[str, object]:
     """The user's own attributes of the group: those that AnnData does not define."""
-    return {
-        name: attributes.read(group, name) for name in attributes.names(group) if name not in names.GROUP_ATTRIBUTES
-    }
+    return {name: group.read_attribute(name) for name in group.attribute_names() if name not in names.GROUP_ATTRIBUTES}

@@ -11,13 +11,13 @@ from dataclasses import field
 from functools import cached_property
 
 from colonnade.dataclass import dataclass
-from colonnade.h5.links import join_path
 from colonnade.h5.nodes import is_null, is_scalar, object_at
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import describe
 from colonnade.layouts.raw_node import RawNode, is_link_name, open_member
 from colonnade.model import TableInfo
 from colonnade.nodes import Group
+from colonnade.nodes.paths import join_path
 
 
 @dataclass

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from colonnade.errors import ColonnadeError, UnsupportedError
-from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.links import Child, exists
 from colonnade.layouts import index_home
 from colonnade.layouts.anndata import names, raw, rules_values
 from colonnade.layouts.anndata import rules_arrays as arrays
@@ -24,6 +22,8 @@ from colonnade.layouts.index_home import IndexPlan
 from colonnade.layouts.named_indexes import index_breaches, index_plans, remove_planned
 from colonnade.model import Breach, ColumnInfo, Repair, Rule
 from colonnade.nodes import Group
+from colonnade.nodes.damage import hdf5_errors
+from colonnade.nodes.protocols import Child
 
 
 def indexes_suit(node: RawElement) -> Iterator[Breach]:
@@ -218,7 +218,7 @@ def bad_indexes(frame: RawFrame, wrong: Collection[str]) -> list[IndexPlan]:
 
     A frame that is a view of a HEP001 table inside it gets no new indexes: that table is the one to index.
     """
-    may_build = not exists(frame.group, names.OTHER_FACE)
+    may_build = not frame.group.has_link(names.OTHER_FACE)
     return index_plans(search_indexes(frame.group, frame.info), frame.info, "A15", wrong, may_build)
 
 

@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from colonnade.h5.links import dereference, is_dataset
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import open_categories
 from colonnade.layouts.anndata.raw import RawElement
 from colonnade.layouts.anndata.rules_values import number_blocks, read_all, repeated_values
 from colonnade.layouts.raw_node import stored_as
 from colonnade.model import Breach
+from colonnade.nodes.paths import is_dataset
 
 NUMBER_KINDS = ("integer", "float", "boolean", "complex", "enum", "bitfield")
 TEXTS = ("text", "string")
@@ -82,7 +82,7 @@ def old_categories_are_there(node: RawElement) -> Iterator[Breach]:
     attribute = node.attribute(names.LEGACY_CATEGORIES)
     if node.kind != "dataset" or attribute is None or not attribute.is_references:
         return
-    target = dereference(node.node, attribute.values[0]) if attribute.values else None
+    target = node.node.dereference(attribute.values[0]) if attribute.values else None
     if target is None or not is_dataset(target):
         yield Breach("error", node.path, "`categories` does not refer to a dataset", "a broken reference", "labels")
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from colonnade.errors import ColonnadeError, UnsupportedError
-from colonnade.h5 import attributes
-from colonnade.h5.links import children, join_path, open_dataset
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.raw import RawElement, RawFrame
 from colonnade.layouts.raw_node import stored_as
 from colonnade.model import UNREADABLE, Breach
-from colonnade.nodes import Group
+from colonnade.nodes import Group, attributes
+from colonnade.nodes.paths import join_path
 
 HEP001_CATEGORIES = "_categories"  # the attribute by which HEP001 codes refer to their categories
 
@@ -87,11 +86,11 @@ def as_seen_by_anndata(group: Group, path: str) -> Iterator[tuple[str, Breach]]:
     """A14, for a table of another layout that is also marked as a data frame: anndata must see labels, not codes."""
     if attributes.read_text(group, names.ENCODING_TYPE) != names.DATAFRAME:
         return
-    for child in children(group):
-        dataset = open_dataset(group, child.name) if child.kind == "dataset" else None
-        if dataset is None or attributes.inspect(dataset, HEP001_CATEGORIES) is None:
+    for child in group.children():
+        dataset = group.open_dataset(child.name) if child.kind == "dataset" else None
+        if dataset is None or dataset.inspect_attribute(HEP001_CATEGORIES) is None:
             continue
-        if attributes.inspect(dataset, names.LEGACY_CATEGORIES) is None:
+        if dataset.inspect_attribute(names.LEGACY_CATEGORIES) is None:
             message = "this table declares itself an AnnData data frame, but anndata sees codes here, not labels"
             where = join_path(path, child.name)
             yield "A14", Breach("warning", where, message, "no attribute categories", "a reference to the labels")

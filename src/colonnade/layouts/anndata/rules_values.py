@@ -14,11 +14,11 @@ from colonnade import limits
 from colonnade.columns.raw import cut
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError
-from colonnade.h5.datasets import claims_too_much, dataset_column, stored_bytes
-from colonnade.h5.links import join_path
 from colonnade.h5.nodes import Array, boxes, object_at, read_array
 from colonnade.layouts.anndata.raw import RawElement, RawFrame
 from colonnade.model import Breach, ColumnInfo, DatasetInfo
+from colonnade.nodes.elements import claims_too_much, dataset_column
+from colonnade.nodes.paths import join_path
 
 MOST_CHECKED_CATEGORIES = 1 << 22  # that are compared with each other: more than a reasonable file has
 
@@ -36,7 +36,7 @@ def _checked(node: RawElement) -> DatasetInfo:
     if not isinstance(node.header, DatasetInfo):
         raise CorruptError(node.header, path=node.path)
     shape = node.header.shape or ()
-    claimed, stored = int(np.prod(shape, dtype=object)) * node.header.type.size, stored_bytes(node.node)
+    claimed, stored = int(np.prod(shape, dtype=object)) * node.header.type.size, node.node.stored_bytes()
     if claims_too_much(claimed, stored):
         raise CorruptError(f"{claimed:,} bytes are claimed, {stored:,} are stored", path=node.path)
     node.bytes_read += stored

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from colonnade import writing
 from colonnade.columns.forms import add_categories, create_categories
 from colonnade.errors import FormatError, UnsupportedError, UsageError
-from colonnade.h5 import attributes
 from colonnade.h5.attributes import LARGEST_IN_HEADER
-from colonnade.h5.links import create_group, exists, group_at, rename, unlink
+from colonnade.h5.handles import create_group
+from colonnade.h5.links import rename, unlink
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import describe, open_categories
 from colonnade.model import ColumnInfo, ColumnOptions, TableInfo, TableText
 from colonnade.nodes import Group, Node
+from colonnade.nodes.paths import group_at
 
 if TYPE_CHECKING:
     from colonnade.columns.writer import WrittenColumn
@@ -61,7 +63,7 @@ def check_can_change(group: Group, info: TableInfo) -> None:
 
 def check_has_one_face(group: Group, path: str) -> None:
     """Refuse a frame that is a view of a HEP001 table inside it: that table is the one to change."""
-    if exists(group, names.OTHER_FACE):
+    if group.has_link(names.OTHER_FACE):
         raise UsageError(
             f"cannot change or index {path}: it is the AnnData view of the HEP001 table in its member "
             f"{names.OTHER_FACE!r}. Change or index that table; the view follows.",
@@ -100,14 +102,14 @@ def complete_group(
 ) -> None:
     """Step 4: write everything that makes the group a frame."""
     _write_order(group, [column.name for column in columns])
-    attributes.write_variable_text(group, names.INDEX, labels[0].name)
+    writing.write_variable_text(group, names.INDEX, labels[0].name)
     write_encoding(group, (names.DATAFRAME, names.VERSIONS[0]))
 
 
 def write_encoding(node: Node, encoding: tuple[str, str]) -> None:
     """Write the encoding attributes of an object, as anndata does."""
-    attributes.write_variable_text(node, names.ENCODING_VERSION, encoding[1])
-    attributes.write_variable_text(node, names.ENCODING_TYPE, encoding[0])
+    writing.write_variable_text(node, names.ENCODING_VERSION, encoding[1])
+    writing.write_variable_text(node, names.ENCODING_TYPE, encoding[0])
 
 
 def _complete_column(group: Group, column: WrittenColumn) -> None:
@@ -119,7 +121,7 @@ def _complete_column(group: Group, column: WrittenColumn) -> None:
     if column.categories is not None:
         inner = group_at(group, column.name)
         _write_categories(inner, column)
-        attributes.write_flag(inner, names.ORDERED, column.ordered)
+        writing.write_flag(inner, names.ORDERED, column.ordered)
         write_encoding(inner, names.CATEGORICAL)
 
 
@@ -195,7 +197,7 @@ def rename_column(group: Group, info: TableInfo, name: str, new_name: str) -> No
     if any(column.name == name for column in info.columns):
         _write_order(group, [new_name if column.name == name else column.name for column in info.columns])
     if info.index_name == name:
-        attributes.write_variable_text(group, names.INDEX, new_name)
+        writing.write_variable_text(group, names.INDEX, new_name)
 
 
 def replace_column(group: Group, _info: TableInfo, column: WrittenColumn, _old: Any) -> None:
@@ -205,12 +207,12 @@ def replace_column(group: Group, _info: TableInfo, column: WrittenColumn, _old: 
 
 def _write_order(group: Group, order: Sequence[str]) -> None:
     check_order_fits(group, order)
-    attributes.write_variable_texts(group, names.COLUMN_ORDER, order)
+    writing.write_variable_texts(group, names.COLUMN_ORDER, order)
 
 
 def check_order_fits(group: Group, order: Sequence[str]) -> None:
     """Refuse more column names than the attribute of this group can hold."""
-    if not attributes.can_hold(group, len(order) * TEXT_DESCRIPTOR):
+    if not writing.can_hold(group, len(order) * TEXT_DESCRIPTOR):
         raise UsageError(
             f"{len(order)} columns are more than this frame can name: it was created without support for attributes "
             "above 64 KiB. Write it again",
@@ -242,7 +244,7 @@ def own_objects(group: Group) -> set[str]:
     """The names of the frame's own objects in its group: columns, labels, search indexes, HEP001 table."""
     info = describe(group, "/")
     own = {column.name.split("/")[0] for column in info.members}
-    return {name for name in own | set(names.NO_COLUMNS) if exists(group, name)}
+    return {name for name in own | set(names.NO_COLUMNS) if group.has_link(name)}
 
 
 def clear(group: Group) -> None:
@@ -250,4 +252,4 @@ def clear(group: Group) -> None:
     for name in sorted(own_objects(group)):
         unlink(group, name)
     for name in names.GROUP_ATTRIBUTES:
-        attributes.delete(group, name)
+        writing.delete_attribute(group, name)

@@ -23,12 +23,13 @@ from colonnade.columns.masked import mask_column
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import DataError, UsageError
-from colonnade.h5.links import create_group, group_at
+from colonnade.h5.handles import create_group
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import open_column
 from colonnade.layouts.frame_options import check_column_texts
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
 from colonnade.nodes import Group
+from colonnade.nodes.paths import group_at
 from colonnade.stored_dtypes import memory_dtype
 
 CODES, VALUES, MASK = "codes", "values", "mask"

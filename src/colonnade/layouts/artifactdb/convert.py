@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from colonnade import writing
 from colonnade.columns.arrow_types import parse_arrow_type, write_arrow_type
 from colonnade.columns.mapping import plain_type
-from colonnade.h5 import attributes
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.conversion import Conversion, SourceTable
 from colonnade.model import ColumnInfo
@@ -43,7 +43,7 @@ class ArtifactConversion(Conversion):
         for field in rows:
             kind = plain_type(field.type)
             if _is_number(kind) and written.field(field.name).type != kind:
-                attributes.write_text(nodes[field.name], names.ARROW_TYPE, write_arrow_type(kind))
+                writing.write_text(nodes[field.name], names.ARROW_TYPE, write_arrow_type(kind))
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -15,10 +15,6 @@ import numpy as np
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
-from colonnade.h5 import attributes
-from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.datasets import claims_too_much, dataset_column, object_name, stored_bytes, written_rows
-from colonnade.h5.links import children, dataset_at, group_at, hard_kind, open_dataset, open_group
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.metadata import (
     ColumnClaim,
@@ -52,7 +48,10 @@ from colonnade.model import (
     TableInfo,
     unreadable_column,
 )
-from colonnade.nodes import Group
+from colonnade.nodes import Group, attributes
+from colonnade.nodes.damage import hdf5_errors
+from colonnade.nodes.elements import claims_too_much, dataset_column
+from colonnade.nodes.paths import dataset_at, group_at
 from colonnade.stored_dtypes import memory_dtype
 
 VARIABLE_STRING = StoredType("text", 8)
@@ -74,11 +73,11 @@ class _Parts:
 
 def is_table(group: Group) -> bool:
     """Whether the group is a data frame: it has the members of one, and its attributes or a sidecar file declare it."""
-    if hard_kind(group, names.COLUMN_NAMES) != "dataset" or hard_kind(group, names.DATA) != "group":
+    if group.hard_kind(names.COLUMN_NAMES) != "dataset" or group.hard_kind(names.DATA) != "group":
         return False
-    if any(attributes.storage_of(group, name) is not None for name in names.GROUP_ATTRIBUTES):
+    if any(group.attribute_storage(name) is not None for name in names.GROUP_ATTRIBUTES):
         return True
-    return metadata_of(group, object_name(group)) is not None or directory_of(group) is not None
+    return metadata_of(group, group.path) is not None or directory_of(group) is not None
 
 
 def generation_of(group: Group, metadata: Metadata | None) -> Generation:
@@ -260,10 +259,10 @@ class _Description(FrameDescription):
     def _row_names(self, taken: set[str]) -> ColumnInfo | None:
         """The row names as a label, under a name that no column has; None if there are none."""
         declared = self.metadata is None or self.generation.family != "legacy" or self.metadata.row_names
-        if hard_kind(self.group, names.ROW_NAMES) not in ("dataset", "broken") or not declared:
+        if self.group.hard_kind(names.ROW_NAMES) not in ("dataset", "broken") or not declared:
             return None
         try:
-            info, n_rows = header_of(open_dataset(self.group, names.ROW_NAMES), "it")
+            info, n_rows = header_of(self.group.open_dataset(names.ROW_NAMES), "it")
         except Unfit as error:
             self.note("error", f"these are not row names: {error}", names.ROW_NAMES)
             name = _free_name(names.ROW_NAMES, taken)[0] if names.ROW_NAMES in taken else names.ROW_NAMES
@@ -286,7 +285,7 @@ class _Description(FrameDescription):
 
 
 def _has_link(group: Group, name: str) -> bool:
-    return hard_kind(group, name) is not None
+    return group.hard_kind(name) is not None
 
 
 _STORED = {
@@ -305,12 +304,12 @@ def _free_name(base: str, taken: set[str], last: int = 1) -> tuple[str, int]:
 
 def _parts(data: Any, link: str, generation: Generation, claim: ColumnClaim) -> _Parts:
     """The datasets of a column, and its declared type."""
-    kind = hard_kind(data, link)
+    kind = data.hard_kind(link)
     if kind == "dataset":
-        return _dataset_parts(open_dataset(data, link), generation, claim)
+        return _dataset_parts(data.open_dataset(link), generation, claim)
     if kind != "group":
         raise not_a_column(kind)
-    return _group_parts(open_group(data, link))
+    return _group_parts(data.open_group(link))
 
 
 def _dataset_parts(rows: Any, generation: Generation, claim: ColumnClaim) -> _Parts:
@@ -360,7 +359,7 @@ def missing_mark(rows: Any, column: ColumnInfo, generation: Generation) -> tuple
         if column.type.kind != "integer" or column.type.size < 4 or not column.type.signed:
             return None, None
         return np.array(INT32_MIN, dtype=memory_dtype(column.type)).tobytes(), None
-    found = attributes.storage_of(rows, names.PLACEHOLDER)
+    found = rows.attribute_storage(names.PLACEHOLDER)
     if found is None:
         return None, None
     stored, shape = found
@@ -370,12 +369,12 @@ def missing_mark(rows: Any, column: ColumnInfo, generation: Generation) -> tuple
         return _text_mark(rows, column)
     if stored != column.type:
         return None, f"its placeholder for missing values is {stored}, it holds {column.type}"
-    return attributes.read_element(rows, names.PLACEHOLDER), None
+    return rows.attribute_element(names.PLACEHOLDER), None
 
 
 def _text_mark(rows: Any, column: ColumnInfo) -> tuple[bytes | None, str | None]:
     """A string placeholder: its bytes up to NUL, padded to the column's width. A longer one cannot mark any row."""
-    stored = attributes.inspect(rows, names.PLACEHOLDER)
+    stored = rows.inspect_attribute(names.PLACEHOLDER)
     if stored is None or not stored.is_text or len(stored.values) != 1:
         return None, "its placeholder for missing values is not a string"
     value = stored.values[0]
@@ -389,16 +388,16 @@ def read_texts(group: Group, name: str) -> list[str] | None:
     """All strings of a dataset of rank 1; None if it is not one, or claims far more than is stored."""
     from colonnade.columns.read import ColumnReader
 
-    if hard_kind(group, name) != "dataset":
+    if group.hard_kind(name) != "dataset":
         return None
-    dataset = open_dataset(group, name)
+    dataset = group.open_dataset(name)
     if dataset is None:
         return None
     try:
         info, n_texts = header_of(dataset, "it")
-        if info.type.kind not in ("string", "text") or n_texts > written_rows(dataset) + names.MOST_UNWRITTEN_NAMES:
+        if info.type.kind not in ("string", "text") or n_texts > dataset.written_rows() + names.MOST_UNWRITTEN_NAMES:
             return None
-        if claims_too_much(n_texts * max(info.type.size, 1), stored_bytes(dataset)):
+        if claims_too_much(n_texts * max(info.type.size, 1), dataset.stored_bytes()):
             return None
         column = dataset_column(name, info, n_texts)
         texts: list[str] = ColumnReader(column, dataset).read(0, n_texts).to_pylist()
@@ -409,9 +408,9 @@ def read_texts(group: Group, name: str) -> list[str] | None:
 
 def open_column(group: Group, column: ColumnInfo) -> tuple[Any, Any]:
     """A column's rows, and its levels or heap, or None. Levels in another file are returned as an Arrow array."""
-    path = object_name(group)
+    path = group.path
     if column.link == names.ROW_NAMES:
-        rows = open_dataset(group, names.ROW_NAMES)
+        rows = group.open_dataset(names.ROW_NAMES)
         if rows is None:
             raise FormatError("the row names are no longer in the file", column=column.name)
         return rows, None
@@ -439,27 +438,25 @@ def rows_of(group: Group, column: ColumnInfo) -> Any:
     """The dataset with the rows of a column: itself, its codes, or its pointers."""
     link = column.link or ""
     if hard_kind_at(group, link) == "dataset":
-        return open_dataset(group, link)
-    inner = open_group(group, link)
+        return group.open_dataset(link)
+    inner = group.open_group(link)
     if inner is None:
         return None
-    names_in = {child.name for child in children(inner)}
-    return next((open_dataset(inner, name) for name in (names.CODES, names.POINTERS) if name in names_in), None)
+    names_in = {child.name for child in inner.children()}
+    return next((inner.open_dataset(name) for name in (names.CODES, names.POINTERS) if name in names_in), None)
 
 
 def hard_kind_at(group: Group, link: str) -> str | None:
     """The kind of object at the end of a path of hard links below a group; None if there is none."""
     *folders, last = link.split("/")
     for folder in folders:
-        inner = open_group(group, folder) if hard_kind(group, folder) == "group" else None
+        inner = group.open_group(folder) if group.hard_kind(folder) == "group" else None
         if inner is None:
             return None
         group = inner
-    return hard_kind(group, last)
+    return group.hard_kind(last)
 
 
 def unread_attributes(group: Group) -> dict[str, object]:
     """The user's own attributes of the group: those that ArtifactDB does not define."""
-    return {
-        name: attributes.read(group, name) for name in attributes.names(group) if name not in names.GROUP_ATTRIBUTES
-    }
+    return {name: group.read_attribute(name) for name in group.attribute_names() if name not in names.GROUP_ATTRIBUTES}

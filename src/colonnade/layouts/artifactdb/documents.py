@@ -9,7 +9,6 @@ from typing import Any
 
 from colonnade.errors import FormatError, UnsupportedError
 from colonnade.h5.files import open_file
-from colonnade.h5.links import open_group
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.describe import describe, is_table
 from colonnade.layouts.artifactdb.metadata import (
@@ -66,7 +65,7 @@ def described_frame(file: Path, table: str) -> TableInfo | None:
     """The frame in a closed file; None if there is none, or it cannot be read."""
     try:
         with closing(open_file(file)) as handle:
-            group = open_group(handle.root, table or "/")
+            group = handle.root.open_group(table or "/")
             return describe(group, f"/{table.strip('/')}") if group is not None and is_table(group) else None
     except (FormatError, UnsupportedError):
         return None

@@ -18,14 +18,13 @@ import pyarrow as pa
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError
-from colonnade.h5.datasets import claims_too_much
 from colonnade.h5.files import open_file
-from colonnade.h5.links import open_group
 from colonnade.h5.outside import file_place, is_within
-from colonnade.h5.vetting import Notes, open_file_of
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.names import Generation
 from colonnade.nodes import Group
+from colonnade.nodes.elements import claims_too_much
+from colonnade.nodes.protocols import Notes
 
 LARGEST_DOCUMENT = 64 << 20
 LARGEST_MEMORY = 128 << 20  # of a parsed document: about 200,000 columns
@@ -193,7 +192,7 @@ def give(notes: Notes, metadata: Metadata) -> None:
 
 def _given(group: Group) -> Metadata | None:
     """The metadata that were noted for the file of a group."""
-    noted = open_file_of(group).notes.get(_METADATA_NOTE)
+    noted = group.file.notes.get(_METADATA_NOTE)
     return noted if isinstance(noted, Metadata) else None
 
 
@@ -251,7 +250,7 @@ def resource_place(metadata: Metadata, resource: str, group: Group) -> Path:
 
 def allowed_place(project: Path, path: str, home: Path, group: Group) -> Path:
     """The path of a file that a document names. Raises a FormatError if it is missing, or links= forbids it."""
-    links = open_file_of(group).links
+    links = group.file.links
     place = project / path
     if links == "none" or (links == "folder" and not is_within(place, home)):
         raise FormatError(
@@ -366,7 +365,7 @@ def _of_frame(place: Path, metadata: Metadata) -> pa.Array:
     from colonnade.layouts.artifactdb.describe import describe, open_column
 
     with closing(open_file(place)) as handle:
-        group = open_group(handle.root, metadata.group) if metadata.group else handle.root
+        group = handle.root.open_group(metadata.group) if metadata.group else handle.root
         if group is None:
             raise FormatError(f"{place} has no group {metadata.group!r}", path=str(place))
         info = describe(group, f"/{metadata.group}")

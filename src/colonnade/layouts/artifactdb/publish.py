@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
-from colonnade.h5.datasets import object_name
 from colonnade.h5.outside import file_place
-from colonnade.h5.vetting import open_file_of
 from colonnade.layouts.artifactdb import names, write
 from colonnade.layouts.artifactdb.documents import (
     described_frame,
@@ -139,7 +137,7 @@ class Publisher:
         self.n_rows = next((one.n_rows for one in (*columns, *labels)), 0)
         file = file_place(group)
         if file is not None:
-            give(open_file_of(group).notes, self._noted(file, object_name(group)))
+            give(group.file.notes, self._noted(file, group.path))
 
     def _noted(self, file: Path, table: str) -> Metadata:
         """The future metadata, without the md5 sum, which needs the closed file."""

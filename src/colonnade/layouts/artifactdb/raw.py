@@ -14,10 +14,6 @@ from pathlib import Path
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError, UnsupportedError
-from colonnade.h5 import attributes
-from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.datasets import written_rows
-from colonnade.h5.links import hard_kind, join_path, open_group
 from colonnade.h5.outside import file_place
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.describe import INT32_MIN, describe, generation_of
@@ -34,6 +30,8 @@ from colonnade.layouts.artifactdb.rules_values import TextFacts, all_texts, chec
 from colonnade.layouts.raw_node import RawNode, raw_member
 from colonnade.model import StoredType, TableInfo
 from colonnade.nodes import Group
+from colonnade.nodes.damage import hdf5_errors
+from colonnade.nodes.paths import join_path
 
 FLAT_TEXTS = "a 1-D dataset of strings"
 VERSION_PATTERN = re.compile(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)")
@@ -83,7 +81,7 @@ class RawFrame:
 
     def kind_of(self, name: str) -> str | None:
         """The kind of object that the link of this name leads to; None if there is no link."""
-        return None if self.node is None else hard_kind(self.node.node, name)
+        return None if self.node is None else self.node.node.hard_kind(name)
 
     @cached_property
     def file(self) -> Path | None:
@@ -105,7 +103,7 @@ class RawFrame:
         if listed is None or not is_text(listed) or not listed.is_flat:
             return None
         try:
-            is_claimed = listed.length > written_rows(listed.node) + names.MOST_UNWRITTEN_NAMES
+            is_claimed = listed.length > listed.node.written_rows() + names.MOST_UNWRITTEN_NAMES
             return None if is_claimed else all_texts(listed)
         except hdf5_errors(ColonnadeError, MemoryError):
             return None
@@ -154,7 +152,7 @@ class RawColumn:
     @property
     def link(self) -> str | None:
         """The kind of object that the link of its name leads to; None if there is no link."""
-        return None if self.frame.data is None else hard_kind(self.frame.data.node, str(self.position))
+        return None if self.frame.data is None else self.frame.data.node.hard_kind(str(self.position))
 
     @cached_property
     def node(self) -> RawNode | None:
@@ -277,13 +275,13 @@ def claimed(group: Group, path: str, deep: bool, asked: Generation | None) -> Ra
     if path == declared_path:
         return _inspect(group, path, deep, asked, RawNode(group, path, "group"))
     if path == "/" and declared_path is not None:
-        there = open_group(group, declared_path)
+        there = group.open_group(declared_path)
         if there is None or not _has_hints(there):
             return _inspect(
                 group, declared_path, deep, asked, None if there is None else RawNode(there, declared_path, "group")
             )
     one = RawNode(group, path, "group")
-    has_members = any(hard_kind(group, name) is not None for name in (names.COLUMN_NAMES, names.DATA))
+    has_members = any(group.hard_kind(name) is not None for name in (names.COLUMN_NAMES, names.DATA))
     if has_members and one.attribute(names.ROW_COUNT) is not None:
         return _inspect(group, path, deep, asked, one)
     return None
@@ -291,9 +289,9 @@ def claimed(group: Group, path: str, deep: bool, asked: Generation | None) -> Ra
 
 def _has_hints(group: Group) -> bool:
     """Whether a group has any member or attribute of a frame."""
-    if any(hard_kind(group, name) is not None for name in (names.COLUMN_NAMES, names.DATA)):
+    if any(group.hard_kind(name) is not None for name in (names.COLUMN_NAMES, names.DATA)):
         return True
-    return any(attributes.storage_of(group, name) is not None for name in names.GROUP_ATTRIBUTES)
+    return any(group.attribute_storage(name) is not None for name in names.GROUP_ATTRIBUTES)
 
 
 def _declared_path(group: Group, asked: Generation | None) -> str | None:

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from colonnade.errors import ColonnadeError
-from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.links import Child
 from colonnade.layouts.artifactdb import names, raw
 from colonnade.layouts.artifactdb import rules_columns as columns
 from colonnade.layouts.artifactdb import rules_directories as directories
@@ -30,6 +28,8 @@ from colonnade.layouts.index_home import IndexPlan
 from colonnade.layouts.named_indexes import index_plans, remove_planned
 from colonnade.model import Breach, ColumnInfo, Repair, Rule
 from colonnade.nodes import Group
+from colonnade.nodes.damage import hdf5_errors
+from colonnade.nodes.protocols import Child
 
 _ANEW = "Write the frame again."
 _COLUMN = "Write the column again."

@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from colonnade.errors import ColonnadeError, FormatError, UnsupportedError
-from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.datasets import stored_bytes
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.metadata import count_levels, read_levels
 from colonnade.layouts.artifactdb.raw import FLAT_TEXTS, RawColumn, RawFrame, is_text, stored_text
@@ -23,6 +21,7 @@ from colonnade.layouts.artifactdb.rules_values import (
 )
 from colonnade.layouts.raw_node import RawNode, stored_as
 from colonnade.model import Breach, StoredType
+from colonnade.nodes.damage import hdf5_errors
 
 ColumnCheck = Callable[[RawColumn], Iterable[Breach]]
 DATASET_TYPES = (names.BOOLEAN, names.INTEGER, names.NUMBER, names.STRING)
@@ -44,7 +43,7 @@ def check_values(frame: RawFrame, check: ColumnCheck) -> Iterator[Breach]:
 
 def now_read(column: RawColumn, node: RawNode) -> RawNode:
     """The dataset; its values are about to be read, so its bytes are counted."""
-    column.frame.bytes_read += stored_bytes(node.node)
+    column.frame.bytes_read += node.node.stored_bytes()
     return node
 
 

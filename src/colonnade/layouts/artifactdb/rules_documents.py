@@ -10,7 +10,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from colonnade.errors import ColonnadeError, FormatError
-from colonnade.h5.damage import hdf5_errors
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.metadata import (
     Metadata,
@@ -24,6 +23,7 @@ from colonnade.layouts.artifactdb.metadata import (
 )
 from colonnade.layouts.artifactdb.raw import RawFrame
 from colonnade.model import Breach
+from colonnade.nodes.damage import hdf5_errors
 
 OWN, FRAME = "hdf5_data_frame", "data_frame"
 TYPES = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from colonnade.errors import ColonnadeError, UnsupportedError
-from colonnade.h5.links import join_path
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.raw import FLAT_TEXTS, MOST_NAMED, VERSION_PATTERN, RawFrame, is_text, stored_text
 from colonnade.layouts.artifactdb.rules_values import check_strings
@@ -13,6 +12,7 @@ from colonnade.layouts.artifactdb.search import search_indexes
 from colonnade.layouts.named_indexes import index_breaches
 from colonnade.layouts.raw_node import stored_as
 from colonnade.model import Breach
+from colonnade.nodes.paths import join_path
 
 
 def group_is_there(frame: RawFrame) -> Iterator[Breach]:

@@ -18,9 +18,9 @@ from colonnade.columns.plain import date_problems, date_time_problems
 from colonnade.columns.raw import cut
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError
-from colonnade.h5.datasets import claims_too_much, reading, stored_bytes
 from colonnade.layouts.raw_node import RawNode
 from colonnade.model import DEFAULT_CHUNK_ROWS, DatasetInfo
+from colonnade.nodes.elements import claims_too_much
 
 RowString = tuple[int, bytes]  # a row, and its string
 LONGEST_STRETCH = 64 << 20  # bytes of a heap in memory at once
@@ -31,7 +31,7 @@ def _checked(node: RawNode) -> DatasetInfo:
     """The header of a dataset. Raises a CorruptError if it claims far more than is stored."""
     if not isinstance(node.header, DatasetInfo):
         raise CorruptError(node.header, path=node.path)
-    claimed, stored = node.length * max(node.header.type.size, 1), stored_bytes(node.node)
+    claimed, stored = node.length * max(node.header.type.size, 1), node.node.stored_bytes()
     if claims_too_much(claimed, stored):
         raise CorruptError(f"{claimed:,} bytes are claimed, {stored:,} are stored", path=node.path)
     return node.header
@@ -43,7 +43,7 @@ def images(node: RawNode) -> Iterator[tuple[int, Image]]:
     if header.storage in ("external", "virtual"):
         return
     for start, stop in cut(0, node.length, header.chunk_rows or DEFAULT_CHUNK_ROWS, header.type):
-        with reading(node.node, header, start, stop - start) as image:
+        with node.node.reading(header, start, stop - start) as image:
             yield start, image
 
 
@@ -182,7 +182,7 @@ def pointed_no_utf8(node: RawNode, heap: RawNode) -> RowString | None:
         first, last = min(pair[0] for pair in pairs), max(pair[1] for pair in pairs)
         if last - first > LONGEST_STRETCH or header.storage in ("external", "virtual"):
             continue
-        with reading(heap.node, header, first, last - first) as image:
+        with heap.node.reading(header, first, last - first) as image:
             stretch = image.tobytes()
         for row, (begin, end) in enumerate(pairs):
             if not _is_utf8(stretch[begin - first : end - first]):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from colonnade.h5.datasets import object_name
 from colonnade.layouts.artifactdb.describe import describe, rows_of
 from colonnade.layouts.index_home import PlacedIndex, remove_index
 from colonnade.layouts.index_home import place_index as place_in_home
@@ -30,7 +29,7 @@ def place_index(group: Group, column: str, kind: str) -> tuple[Any, str]:
 
 def attach_index(group: Group, column: str, kind_word: str, dataset: Dataset) -> None:
     """Turn a dataset that was just built into a search index of a column."""
-    found = describe(group, object_name(group)).by_name.get(column)
+    found = describe(group, group.path).by_name.get(column)
     name_index(column, kind_word, dataset, None if found is None else rows_of(group, found))
 
 

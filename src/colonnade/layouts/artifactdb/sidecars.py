@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from colonnade.h5.vetting import Notes
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.metadata import file_of, metadata_beside, read_metadata
 from colonnade.layouts.artifactdb.names import Generation, parse_generation
 from colonnade.layouts.artifactdb.write import Annotations, following_annotations
 from colonnade.model import Breach
+from colonnade.nodes.protocols import Notes
 
 following_table = following_annotations
 __all__ = ["Annotations", "declared_variant", "follow", "following_table", "locate", "new_directory", "not_located"]

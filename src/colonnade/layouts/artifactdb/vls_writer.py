@@ -18,11 +18,12 @@ from colonnade.arrays import Int64s
 from colonnade.columns.strings import byte_lengths, string_buffers
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import DataError
-from colonnade.h5.datasets import dataset_column, describe_dataset, reading
-from colonnade.h5.links import create_group, group_at
+from colonnade.h5.handles import create_group
 from colonnade.layouts.artifactdb import names
 from colonnade.model import ColumnInfo, ColumnOptions, Plain
 from colonnade.nodes import Group
+from colonnade.nodes.elements import dataset_column
+from colonnade.nodes.paths import group_at
 
 POINTER = pa.struct([pa.field("offset", pa.uint64()), pa.field("length", pa.uint64())])
 HEAP_CHUNK = 1 << 18
@@ -58,7 +59,7 @@ class VlsWriter:
         inner = group_at(group, column.link or "")
         plain = replace(column, form=Plain(), fill=None)
         writer._pointers = ColumnWriter.resume(plain, inner, pointers, None, link=names.POINTERS)
-        found = describe_dataset(heap)
+        found = heap.describe()
         n_bytes = found.shape[0] if found.shape else 0
         bytes_of = dataset_column(column.name, found, n_bytes)
         writer._heap = ColumnWriter.resume(bytes_of, inner, heap, None, link=names.HEAP)
@@ -125,10 +126,10 @@ class VlsWriter:
         """The lengths of all strings of the column. Those of an existing column are read from its pointers."""
         used = set(self._lengths)
         if self._before is not None:
-            info = describe_dataset(self._before)
+            info = self._before.describe()
             n_rows = info.shape[0] if info.shape else 0
             for start in range(0, n_rows, READ_ROWS):
-                with reading(self._before, info, start, min(READ_ROWS, n_rows - start)) as image:
+                with self._before.reading(info, start, min(READ_ROWS, n_rows - start)) as image:
                     used.update(np.unique(image["length"]).tolist())
         return used
 

@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from colonnade import writing
 from colonnade.columns.arrow_types import write_arrow_type
 from colonnade.columns.encode import encode
 from colonnade.columns.mapping import stored_string
 from colonnade.columns.strings import byte_lengths
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError, UsageError
-from colonnade.h5 import attributes
-from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows
+from colonnade.h5.datasets import DatasetPlan
 from colonnade.h5.files import open_file
-from colonnade.h5.links import create_group, exists, group_at, open_group, rename, unlink
+from colonnade.h5.handles import create_dataset, create_group
+from colonnade.h5.links import rename, unlink
 from colonnade.h5.row_sink import write_rows
-from colonnade.h5.vetting import Notes, open_file_of
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.describe import describe, generation_of, position_of, read_texts, rows_of
 from colonnade.layouts.artifactdb.documents import annotations_file, described_annotations
@@ -38,6 +38,9 @@ from colonnade.layouts.artifactdb.metadata import directory_of, metadata_of
 from colonnade.layouts.artifactdb.names import Generation
 from colonnade.model import ColumnInfo, ColumnOptions, Plain, TableInfo, TableText
 from colonnade.nodes import Dataset, Group, Node
+from colonnade.nodes.elements import default_chunk_rows
+from colonnade.nodes.paths import group_at
+from colonnade.nodes.protocols import Notes
 
 if TYPE_CHECKING:
     from colonnade.columns.writer import WrittenColumn
@@ -119,7 +122,7 @@ def _name_labels(group: Group, labels: Sequence[WrittenColumn]) -> None:
     """Store the name of the row names, unless it is the default."""
     for label in labels:
         if label.name != names.ROW_NAMES:
-            attributes.write_text(label.dataset, names.LABEL_NAME, label.name)
+            writing.write_text(label.dataset, names.LABEL_NAME, label.name)
 
 
 def complete_group(
@@ -128,7 +131,7 @@ def complete_group(
     """Step 4 for self-described frames: column names, row count and version."""
     complete_legacy_group(group, columns)
     count_rows(group, columns[0].n_rows if columns else _labels[0].n_rows if _labels else 0)
-    attributes.write_variable_text(group, names.VERSION, VERSIONED.version)
+    writing.write_variable_text(group, names.VERSION, VERSIONED.version)
 
 
 def complete_legacy_group(group: Group, columns: Sequence[WrittenColumn]) -> None:
@@ -138,7 +141,7 @@ def complete_legacy_group(group: Group, columns: Sequence[WrittenColumn]) -> Non
 
 def count_rows(group: Group, n_rows: int) -> None:
     """Write the number of rows."""
-    attributes.write_integer(group, names.ROW_COUNT, n_rows)
+    writing.write_integer(group, names.ROW_COUNT, n_rows)
 
 
 def write_texts(group: Group, name: str, texts: Sequence[str]) -> None:
@@ -151,7 +154,7 @@ def write_texts(group: Group, name: str, texts: Sequence[str]) -> None:
     plan = DatasetPlan(stored, default_chunk_rows(max(len(texts), 1), stored), filters)
     dataset = create_dataset(group, aside, plan, len(texts))
     write_rows(dataset, stored, 0, encode(array, stored, None, name).image, len(texts))
-    if exists(group, name):
+    if group.has_link(name):
         unlink(group, name)
     rename(group, aside, name)
 
@@ -163,12 +166,12 @@ def _complete_column(group: Group, column: WrittenColumn) -> None:
         inner = group_at(group, link)
         write_texts(inner, names.LEVELS, column.categories.to_pylist())
         if column.ordered:
-            attributes.write_integer(inner, names.ORDERED, 1, "i1")
-        attributes.write_variable_text(inner, names.TYPE, names.FACTOR)
+            writing.write_integer(inner, names.ORDERED, 1, "i1")
+        writing.write_variable_text(inner, names.TYPE, names.FACTOR)
     elif column.form.stored.kind == "compound":
-        attributes.write_variable_text(group_at(group, link), names.TYPE, names.VLS)
+        writing.write_variable_text(group_at(group, link), names.TYPE, names.VLS)
     else:
-        attributes.write_variable_text(column.dataset, names.TYPE, declared_type(column.kind))
+        writing.write_variable_text(column.dataset, names.TYPE, declared_type(column.kind))
         _write_format(column)
     if column.has_missing:
         _write_placeholder(column.dataset, column)
@@ -178,14 +181,14 @@ def _write_format(column: WrittenColumn) -> None:
     """Write the format of a column's strings, and the Arrow type of times."""
     text_format = declared_format(column.kind)
     if text_format is not None:
-        attributes.write_variable_text(column.dataset, names.FORMAT, text_format)
+        writing.write_variable_text(column.dataset, names.FORMAT, text_format)
     _write_arrow_type(column)
 
 
 def _write_arrow_type(column: WrittenColumn) -> None:
     """Write the Arrow type of times, unless it is the default."""
     if pa.types.is_timestamp(column.kind) and column.kind != DEFAULT_TIME:
-        attributes.write_text(column.dataset, names.ARROW_TYPE, write_arrow_type(column.kind))
+        writing.write_text(column.dataset, names.ARROW_TYPE, write_arrow_type(column.kind))
 
 
 def declared_type(kind: pa.DataType) -> str:
@@ -212,9 +215,9 @@ def _write_placeholder(dataset: Dataset, column: WrittenColumn) -> None:
     if mark is None:  # R's NA, which is stored in the rows
         mark = np.array(names.R_MISSING, dtype="u8").tobytes()
     if stored.kind in ("string", "text", "compound"):
-        attributes.write_variable_text(dataset, names.PLACEHOLDER, mark.rstrip(b"\0").decode())
+        writing.write_variable_text(dataset, names.PLACEHOLDER, mark.rstrip(b"\0").decode())
     else:
-        attributes.write_element(dataset, names.PLACEHOLDER, stored, mark)
+        writing.write_element(dataset, names.PLACEHOLDER, stored, mark)
 
 
 def extend(group: Group, info: TableInfo, written: Sequence[WrittenColumn]) -> bool:
@@ -281,7 +284,7 @@ def rename_column(group: Group, info: TableInfo, name: str, new_name: str) -> No
     """Give a column or the row names another name."""
     column = info.by_name[name]
     if column.is_label:
-        attributes.write_text(rows_of(group, column), names.LABEL_NAME, new_name)
+        writing.write_text(rows_of(group, column), names.LABEL_NAME, new_name)
         return
     listed = all_names(group)
     if new_name in listed:
@@ -322,7 +325,7 @@ def note_pandas(_node: Node, _note: str | None) -> None:
 
 def own_objects(group: Group) -> set[str]:
     """The names of the frame's own objects in its group."""
-    return {name for name in names.MEMBERS if exists(group, name)}
+    return {name for name in names.MEMBERS if group.has_link(name)}
 
 
 def clear(group: Group) -> None:
@@ -331,7 +334,7 @@ def clear(group: Group) -> None:
     for name in sorted(own_objects(group)):
         unlink(group, name)
     for name in names.GROUP_ATTRIBUTES:
-        attributes.delete(group, name)
+        writing.delete_attribute(group, name)
 
 
 @dataclass
@@ -356,7 +359,7 @@ def note_columns(group: Group, listed: list[str]) -> None:
     if folder is None or not (folder / names.COLUMN_ANNOTATIONS).is_dir():
         return
     info, reason = described_annotations(folder), None
-    notes = open_file_of(group).notes
+    notes = group.file.notes
     before = _columns_before(notes)
     if info is None:
         reason = "cannot be read"
@@ -380,7 +383,7 @@ def note_new_name(group: Group, listed: list[str], old: str, new: str) -> None:
     """Remember a column's former name before it is renamed, so that it keeps its row of annotations."""
     folder = directory_of(group)
     if folder is not None and (folder / names.COLUMN_ANNOTATIONS).is_dir():
-        notes = open_file_of(group).notes
+        notes = group.file.notes
         before = _columns_before(notes) or ColumnsBefore(list(listed))
         notes[_COLUMNS_NOTE] = before
         before.renamed[new] = before.renamed.pop(old, old)
@@ -419,7 +422,7 @@ def following_annotations(file: Path, notes: Notes) -> Annotations | None:
     if before is None or not annotations_file(file.parent).is_file():
         return None
     with closing(open_file(file)) as handle:
-        group = open_group(handle.root, names.DIRECTORY_GROUP)
+        group = handle.root.open_group(names.DIRECTORY_GROUP)
         listed = None if group is None else read_texts(group, names.COLUMN_NAMES)
     if listed is None or listed == before.names:
         return None

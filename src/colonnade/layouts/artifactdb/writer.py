@@ -33,7 +33,7 @@ from colonnade.columns.plain import date_times_to_text, dates_to_text
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import DataError, UsageError, rows_as
-from colonnade.h5.links import create_group, exists, group_at
+from colonnade.h5.handles import create_group
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.describe import INT32_MIN, generation_of, open_column, position_of, read_texts
 from colonnade.layouts.artifactdb.names import Generation
@@ -41,6 +41,7 @@ from colonnade.layouts.artifactdb.vls_writer import VlsWriter, wastes_space
 from colonnade.layouts.frame_options import check_column_texts
 from colonnade.model import ColumnInfo, ColumnOptions, Plain, Pointers, StoredType
 from colonnade.nodes import Group
+from colonnade.nodes.paths import group_at
 from colonnade.stored_dtypes import memory_dtype
 
 _SMALL = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
@@ -319,7 +320,7 @@ def _stamps(array: pa.Array) -> pa.Array:
 
 def _next_position(group: Group, data: Any) -> int:
     """The position of a new column: after the named columns or, while a frame is created, after those started."""
-    if exists(group, names.COLUMN_NAMES):
+    if group.has_link(names.COLUMN_NAMES):
         return len(read_texts(group, names.COLUMN_NAMES) or [])
     return len(data)
 

@@ -14,22 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError
-from colonnade.h5 import attributes
-from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.datasets import describe_dataset
-from colonnade.h5.links import (
-    Child,
-    address,
-    child_of,
-    children,
-    dereference,
-    hard_address,
-    is_dataset,
-    link_names,
-    open_child,
-    open_chunked,
-    open_dataset,
-)
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.wide import is_wide, problems_of, sample
 from colonnade.model import (
@@ -48,7 +32,10 @@ from colonnade.model import (
     shown_name,
     unreadable_column,
 )
-from colonnade.nodes import Dataset, Group
+from colonnade.nodes import Dataset, Group, attributes
+from colonnade.nodes.damage import hdf5_errors
+from colonnade.nodes.paths import is_dataset
+from colonnade.nodes.protocols import Child
 
 if TYPE_CHECKING:
     from colonnade.sparse.rows import SparseRows
@@ -77,7 +64,7 @@ def is_table(group: Group) -> bool:
     """Whether the group is a table of this revision. Only CLASS decides, however it is stored (T1)."""
     if attributes.read_text(group, names.CLASS) != names.CLASS_VALUE:
         return False
-    return attributes.storage_of(group, names.LATER_REVISION) is None
+    return group.attribute_storage(names.LATER_REVISION) is None
 
 
 def describe(group: Group, path: str) -> TableInfo:
@@ -115,7 +102,7 @@ class _WideDescription:
 
     def table(self) -> TableInfo | None:
         """The table, or None if all datasets must be read to know which are columns."""
-        whole, there = self.whole, dict.fromkeys(link_names(self.group))
+        whole, there = self.whole, dict.fromkeys(self.group.link_names())
         version = whole._version()
         listed = [name for name in dict.fromkeys(whole.order or ()) if name in there]
         known = set(listed)
@@ -151,7 +138,7 @@ class _WideDescription:
         for name in self.unlisted:
             if name.removesuffix("_categories") in listed:
                 continue
-            child, dataset = open_child(self.group, name)
+            child, dataset = self.group.open_child(name)
             if child.kind == "broken":
                 return False
             member = self.whole._member(child, dataset) if child.kind == "dataset" else None
@@ -171,13 +158,13 @@ class _WideDescription:
         return member is not None and (member.address in self.labels or names.COLUMNS_LIST not in member.attributes)
 
     def _member(self, name: str) -> _Member | None:
-        child, dataset = open_child(self.group, name)
+        child, dataset = self.group.open_child(name)
         return self.whole._member(child, dataset) if child.kind in ("dataset", "broken") else None
 
     def _column(self, name: str) -> ColumnInfo:
         member = self._member(name)
         if member is None:
-            return replace(unreadable_column(name, f"it is a {child_of(self.group, name).kind}"), n_rows=self.n_rows)
+            return replace(unreadable_column(name, f"it is a {self.group.child(name).kind}"), n_rows=self.n_rows)
         return self._described(member, is_label=names.COLUMNS_LIST in member.attributes)
 
     def _described(self, member: _Member, is_label: bool) -> ColumnInfo:
@@ -193,8 +180,8 @@ class _WideDescription:
         """The categories of a column. The usual name is tried first."""
         likely = f"{column}_categories"
         for name in [likely, *(name for name in self.unlisted if name != likely)]:
-            if hard_address(self.group, name) == where:
-                return self.whole._member(*open_child(self.group, name))
+            if self.group.hard_address(name) == where:
+                return self.whole._member(*self.group.open_child(name))
         return None
 
 
@@ -220,7 +207,7 @@ class _Description:
         members = self._members()
         by_address = {member.address: member for member in members}
         targets = self._category_targets(members)
-        self.used = {address(target) for target in targets.values() if target is not None}
+        self.used = {target.address for target in targets.values() if target is not None}
         members = [
             member for member in members if member.problem is None or not self._is_lost_categories(member, members)
         ]
@@ -271,9 +258,9 @@ class _Description:
 
     def _members(self) -> list[_Member]:
         found = []
-        for child in children(self.group):
+        for child in self.group.children():
             if child.kind in ("dataset", "broken"):
-                dataset = open_dataset(self.group, child.name) if child.kind == "dataset" else None
+                dataset = self.group.open_dataset(child.name) if child.kind == "dataset" else None
                 member = self._member(child, dataset)
                 if member is not None:
                     found.append(member)
@@ -297,19 +284,19 @@ class _Description:
         (n_rows,), (chunk_rows,) = rows.info.space.shape, rows.info.layout.chunk
         filters = rows.info.pipelines[rows.info.layout.values_section]
         info = DatasetInfo(rows.info.type, (n_rows,), "sectioned", chunk_rows, filters, None)
-        return _Member(child.name, hard_address(self.group, child.name) or -1, rows, info, n_rows, frozenset(), texts)
+        return _Member(child.name, self.group.hard_address(child.name) or -1, rows, info, n_rows, frozenset(), texts)
 
     def _member(self, child: Child, dataset: Dataset | None) -> _Member | None:
         """A child as a member; `dataset` is None where HDF5 cannot open it."""
         if dataset is None:
             return self._sparse_member(child)
         try:
-            info = describe_dataset(dataset)
+            info = dataset.describe()
         except hdf5_errors() as error:
             return self._unreadable(child, f"the header of this dataset cannot be read: {error}")
         if info.shape is None or len(info.shape) != 1:
             return self._of_other_rank(child, "no shape" if info.shape is None else f"rank {len(info.shape)}")
-        return _Member(child.name, child.address, dataset, info, info.shape[0], frozenset(attributes.names(dataset)))
+        return _Member(child.name, child.address, dataset, info, info.shape[0], frozenset(dataset.attribute_names()))
 
     def _unreadable(self, child: Child, problem: str) -> _Member | None:
         """A child of which only the name is known; None for a broken link that is not listed as a column."""
@@ -318,7 +305,7 @@ class _Description:
             self.note("T7", "warning", problem, child.name)
             return None
         self.note("C1", "error", problem, child.name)
-        where = child.address or hard_address(self.group, child.name) or -1
+        where = child.address or self.group.hard_address(child.name) or -1
         info = DatasetInfo(UNREADABLE, None, "contiguous", None, (), None)
         return _Member(child.name, where, None, info, -1, frozenset(), problem=problem)
 
@@ -341,7 +328,7 @@ class _Description:
 
     def _refers(self, attribute: str, lost: _Member, members: list[_Member]) -> bool:
         held = (member.dataset for member in members if attribute in member.attributes)
-        return any(lost.address in attributes.read_addresses(dataset, attribute) for dataset in held)
+        return any(lost.address in dataset.reference_addresses(attribute) for dataset in held)
 
     def _category_targets(self, members: list[_Member]) -> dict[str, Any]:
         """For each column with `_categories`, the dataset that it refers to, or None if it does not exist."""
@@ -350,7 +337,7 @@ class _Description:
             if names.CATEGORIES not in member.attributes:
                 continue
             references = attributes.read_references(member.dataset, names.CATEGORIES)
-            target = dereference(member.dataset, references[0]) if references else None
+            target = member.dataset.dereference(references[0]) if references else None
             targets[member.name] = target if target is not None and is_dataset(target) else None
         return targets
 
@@ -448,7 +435,7 @@ class _Description:
             return ()
         found = []
         for reference in attributes.read_references(member.dataset, names.INDEXES) or ():
-            target = dereference(member.dataset, reference)
+            target = member.dataset.dereference(reference)
             label = by_address.get(_address(target)) if target is not None else None
             if label is None:
                 self.note("I2", "error", "_indexes does not refer to an index dataset of this table", member.name)
@@ -495,15 +482,15 @@ def _texts_of(rows: SparseRows) -> dict[str, str]:
     return {name: shown_name(value) for name, value in rows.attributes().items() if isinstance(value, str)}
 
 
-def _address(target: Any) -> int:
+def _address(target: Dataset) -> int:
     """The address of a dataset; a number that no object has if its header is broken."""
-    found = address(target)
+    found = target.address
     return -1 if found is None else found
 
 
-def _described(target: Any) -> DatasetInfo | None:
+def _described(target: Dataset) -> DatasetInfo | None:
     try:
-        return describe_dataset(target)
+        return target.describe()
     except hdf5_errors():
         return None
 
@@ -518,20 +505,18 @@ def open_column(group: Group, column: ColumnInfo) -> tuple[Any, Any]:
             raise FormatError(f"column {column.name!r} is no longer in the file", column=column.name)
         return rows, None
     if column.storage == "chunked":
-        dataset = open_chunked(group, column.name, in_place=not column.filters)
+        dataset = group.open_chunked(column.name, in_place=not column.filters)
     else:
-        dataset = open_dataset(group, column.name)
+        dataset = group.open_dataset(column.name)
     if dataset is None:
         why = column.problem or "it is no longer in the file"
         raise FormatError(f"cannot open column {column.name!r}: {why}", column=column.name)
     if column.categories is None:
         return dataset, None
     references = attributes.read_references(dataset, names.CATEGORIES)
-    return dataset, dereference(dataset, references[0]) if references else None
+    return dataset, dataset.dereference(references[0]) if references else None
 
 
 def unread_attributes(group: Group) -> dict[str, object]:
     """The user's own attributes of the table group: those that HEP001 does not define."""
-    return {
-        name: attributes.read(group, name) for name in attributes.names(group) if name not in names.GROUP_ATTRIBUTES
-    }
+    return {name: group.read_attribute(name) for name in group.attribute_names() if name not in names.GROUP_ATTRIBUTES}

@@ -11,10 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from colonnade import writing
 from colonnade.dataclass import dataclass
-from colonnade.h5 import attributes
-from colonnade.h5.attributes import Attribute
-from colonnade.h5.links import children, dereference, exists, open_group, unlink
+from colonnade.h5.links import unlink
 from colonnade.indexes import KINDS, refusal
 from colonnade.layouts.hep001 import names, rules_indexes
 from colonnade.layouts.hep001.raw import COLUMN_TEXTS, RawDataset, RawHep001Table
@@ -30,6 +29,7 @@ from colonnade.layouts.hep001.rules_tables import (
 from colonnade.layouts.index_home import KIND, IndexPlan
 from colonnade.model import Breach, Charset, Repair, shown_name
 from colonnade.nodes import Group, Node
+from colonnade.nodes.protocols import Attribute
 
 
 def repairs(table: RawHep001Table, lost: Collection[int]) -> list[Repair]:
@@ -61,9 +61,9 @@ def _rewritten_text(
 
 
 def _write_text(node: Node, name: str, text: str, charset: Charset) -> bool:
-    if not attributes.can_hold(node, len(text.encode())):
+    if not writing.can_hold(node, len(text.encode())):
         return False
-    attributes.write_text(node, name, text.split("\0", 1)[0], charset)
+    writing.write_text(node, name, text.split("\0", 1)[0], charset)
     return True
 
 
@@ -120,12 +120,12 @@ def _order(table: RawHep001Table) -> Iterator[Repair]:
 
 def _write_order(group: Group, order: Sequence[str]) -> bool:
     if not order:
-        attributes.delete(group, names.COLUMN_ORDER)
+        writing.delete_attribute(group, names.COLUMN_ORDER)
         return True
     data = [name.encode("utf-8", "surrogateescape") for name in order]
-    if not attributes.can_hold(group, len(data) * max(map(len, data))):
+    if not writing.can_hold(group, len(data) * max(map(len, data))):
         return False
-    attributes.write_byte_texts(group, names.COLUMN_ORDER, data)
+    writing.write_byte_texts(group, names.COLUMN_ORDER, data)
     return True
 
 
@@ -145,7 +145,7 @@ def _index_name(table: RawHep001Table) -> Iterator[Repair]:
 
 
 def _delete(node: Node, name: str) -> bool:
-    attributes.delete(node, name)
+    writing.delete_attribute(node, name)
     return True
 
 
@@ -186,15 +186,15 @@ def _marks_of_categories(node: RawDataset) -> Iterator[Repair]:
 
 
 def _write_flag(node: Node, flag: bool) -> bool:
-    attributes.write_flag(node, names.ORDERED, flag)
+    writing.write_flag(node, names.ORDERED, flag)
     return True
 
 
 def _write_reference(node: Node, name: str, reference: Any) -> bool:
-    target = dereference(node, reference)
+    target = node.dereference(reference)
     if target is None:
         return False
-    attributes.write_reference(node, name, target)
+    writing.write_reference(node, name, target)
     return True
 
 
@@ -261,12 +261,12 @@ def _rewritten_references(
 
 
 def _write_references(node: Node, name: str, targets: Sequence[Any]) -> bool:
-    if not attributes.can_hold(node, 8 * len(targets)):
+    if not writing.can_hold(node, 8 * len(targets)):
         return False
     if targets or name == names.COLUMNS_LIST:
-        attributes.write_references(node, name, targets)
+        writing.write_references(node, name, targets)
     else:
-        attributes.delete(node, name)
+        writing.delete_attribute(node, name)
     return True
 
 
@@ -360,7 +360,7 @@ def remove_indexes(table: RawHep001Table, gone: Sequence[IndexPlan]) -> None:
         if node.address in lost
         for place in node.targets("_values")
     }
-    home = open_group(table.group, names.SEARCH_INDEXES) if exists(table.group, names.SEARCH_INDEXES) else None
+    home = table.group.open_group(names.SEARCH_INDEXES) if table.group.has_link(names.SEARCH_INDEXES) else None
     for node in table.indexes.values():
         if home is not None and (node.address in lost or node.address in values):
             unlink(home, node.name)
@@ -372,5 +372,5 @@ def remove_indexes(table: RawHep001Table, gone: Sequence[IndexPlan]) -> None:
             left = [place for place in targets if place in table.index_by_address and place not in lost]
             nodes = [table.index_by_address[place].dataset for place in left]
             _write_references(node.dataset, names.SEARCH_INDEXES, nodes)
-    if home is not None and not children(home):
+    if home is not None and not home.children():
         unlink(table.group, names.SEARCH_INDEXES)

@@ -12,17 +12,15 @@ from typing import Any
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
-from colonnade.h5 import attributes
-from colonnade.h5.attributes import Attribute
-from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.datasets import describe_dataset
-from colonnade.h5.links import Child, address, children, dereference, hard_address, join_path, open_dataset, open_group
 from colonnade.indexes import KINDS
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.describe import describe
 from colonnade.layouts.index_home import KIND
 from colonnade.model import ColumnInfo, DatasetInfo, TableInfo
 from colonnade.nodes import Group
+from colonnade.nodes.damage import hdf5_errors
+from colonnade.nodes.paths import join_path
+from colonnade.nodes.protocols import Attribute, Child
 from colonnade.sparse.rows import open_rows
 
 COLUMN_TEXTS = (names.UNITS, names.UNITS_VOCABULARY, names.DESCRIPTION)
@@ -64,8 +62,8 @@ class RawDataset:
         if name not in self.known_targets:
             held = self.attributes.get(name)
             references = held.values if held is not None and held.is_references else ()
-            nodes = (dereference(self.dataset, reference) for reference in references)
-            self.known_targets[name] = [None if node is None else address(node) for node in nodes]
+            nodes = (self.dataset.dereference(reference) for reference in references)
+            self.known_targets[name] = [None if node is None else node.address for node in nodes]
         return self.known_targets[name]
 
 
@@ -140,16 +138,16 @@ def is_misplaced_index(one: RawDataset) -> bool:
 def inspect(group: Group, path: str) -> RawHep001Table:
     """The table as its rules check it. Raises what `describe` raises: a later version, links that cannot be listed."""
     info = describe(group, path)
-    listed = children(group)
+    listed = group.children()
     here = {one.name: one for child in listed if (one := _raw(group, path, child, INSPECTED_ATTRIBUTES)) is not None}
-    looked = {name: held for name in names.GROUP_ATTRIBUTES if (held := attributes.inspect(group, name)) is not None}
+    looked = {name: held for name in names.GROUP_ATTRIBUTES if (held := group.inspect_attribute(name)) is not None}
     home_path = join_path(path, names.SEARCH_INDEXES)
     home = next((child for child in listed if child.name == names.SEARCH_INDEXES and child.kind == "group"), None)
     inside, found, problem = [], {}, None
     if home is not None:
-        node = open_group(group, names.SEARCH_INDEXES)
+        node = group.open_group(names.SEARCH_INDEXES)
         try:
-            inside = children(node) if node is not None else []
+            inside = node.children() if node is not None else []
             problem = "it cannot be opened" if node is None else None
         except CorruptError as error:
             problem = str(error)
@@ -169,16 +167,16 @@ def _raw(group: Group, path: str, child: Child, wanted: tuple[str, ...]) -> RawD
     if child.kind not in ("dataset", "broken"):
         return None
     where = join_path(path, child.name)
-    dataset = open_dataset(group, child.name) if child.kind == "dataset" else None
+    dataset = group.open_dataset(child.name) if child.kind == "dataset" else None
     if dataset is None and (sparse := _raw_sparse(group, child, where)) is not None:
         return sparse
     if child.kind == "broken":
         return None
     if dataset is None:
         return RawDataset(child.name, where, child.address, None, None, "this dataset cannot be opened", {})
-    held = {name: found for name in wanted if (found := attributes.inspect(dataset, name)) is not None}
+    held = {name: found for name in wanted if (found := dataset.inspect_attribute(name)) is not None}
     try:
-        info, problem = describe_dataset(dataset), None
+        info, problem = dataset.describe(), None
     except hdf5_errors() as error:
         info, problem = None, f"the header of this dataset cannot be read: {error}"
     return RawDataset(child.name, where, child.address, dataset, info, problem, held)
@@ -196,4 +194,4 @@ def _raw_sparse(group: Group, child: Child, where: str) -> RawDataset | None:
     info = rows.info
     filters = info.pipelines[info.layout.values_section]
     found = DatasetInfo(info.type, info.space.shape, "sectioned", info.layout.chunk[0], filters, None)
-    return RawDataset(child.name, where, hard_address(group, child.name) or -1, None, found, None, {})
+    return RawDataset(child.name, where, group.hard_address(child.name) or -1, None, found, None, {})

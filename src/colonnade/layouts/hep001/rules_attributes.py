@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from colonnade.h5.attributes import Attribute
 from colonnade.layouts.raw_node import stored_as
 from colonnade.model import Breach, Charset
+from colonnade.nodes.protocols import Attribute
 
 
 def is_utf8(text: str) -> bool:

@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 
 from colonnade.errors import ColonnadeError, UnsupportedError
-from colonnade.h5 import attributes
-from colonnade.h5.links import Child, children, join_path, open_dataset
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.raw import RawHep001Table
 from colonnade.layouts.hep001.rules_attributes import text_breaches, text_of
 from colonnade.layouts.raw_node import stored_as
 from colonnade.model import Breach, shown_name
-from colonnade.nodes import Group
+from colonnade.nodes import Group, attributes
+from colonnade.nodes.paths import join_path
+from colonnade.nodes.protocols import Child
 
 _WRITE_CLASS = "If it is meant as a table, write CLASS as the scalar ASCII string COLUMN_TABLE."
 _NEWER = "Check it with a newer version of colonnade."
@@ -172,11 +172,11 @@ def everything_can_be_read(table: RawHep001Table) -> Iterator[Breach]:
 
 def claim(group: Group, path: str) -> tuple[str, Breach] | None:
     """For a group that is not a table: the rule it breaks if it was meant to be one, and how; otherwise None."""
-    stored = attributes.inspect(group, names.CLASS)
+    stored = group.inspect_attribute(names.CLASS)
     if stored is None or not stored.is_text:
         return _claim_by_parts(group, path, "no such attribute" if stored is None else stored_as(stored))
     values = [text.strip() for text in stored.texts()]
-    if values == [names.CLASS_VALUE] and attributes.inspect(group, names.LATER_REVISION) is not None:
+    if values == [names.CLASS_VALUE] and group.inspect_attribute(names.LATER_REVISION) is not None:
         message = "a table of a later revision of HEP001, which is not read and not checked here"
         return "T2", Breach("note", path, message, f"the attribute {names.LATER_REVISION}", "HEP001 1.0", _NEWER)
     if any(text.upper() == names.CLASS_VALUE for text in values):
@@ -195,17 +195,14 @@ def _claim_by_parts(group: Group, path: str, found: str) -> tuple[str, Breach] |
 
 def _looks_like_a_table(group: Group) -> bool:
     """Whether there are VERSION and column-order, or a group of search indexes. Only HEP001 tables have these."""
-    if (
-        attributes.inspect(group, names.VERSION) is not None
-        and attributes.inspect(group, names.COLUMN_ORDER) is not None
-    ):
+    if group.inspect_attribute(names.VERSION) is not None and group.inspect_attribute(names.COLUMN_ORDER) is not None:
         return True
-    return any(child.name == names.SEARCH_INDEXES and child.kind == "group" for child in children(group))
+    return any(child.name == names.SEARCH_INDEXES and child.kind == "group" for child in group.children())
 
 
 def dataset_claim(group: Group, path: str, child: Child) -> tuple[str, Breach] | None:
     """For a dataset that claims to be a table, which must be a group: the rule it breaks, and how; otherwise None."""
-    dataset = open_dataset(group, child.name)
+    dataset = group.open_dataset(child.name)
     text = attributes.read_text(dataset, names.CLASS) if dataset is not None else None
     if text != names.CLASS_VALUE:
         return None

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from colonnade.columns.decode import missing_line
 from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError
-from colonnade.h5.links import join_path
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.raw import RawHep001Table
 from colonnade.layouts.hep001.rules_attributes import text_of
 from colonnade.model import Breach, ColumnInfo
+from colonnade.nodes.paths import join_path
 
 
 def missing_is_described(table: RawHep001Table, column: ColumnInfo) -> Breach | None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from colonnade.h5 import attributes
-from colonnade.h5.links import address, dataset_at, dereference, is_dataset, open_dataset
+from colonnade import writing
 from colonnade.layouts import index_home
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.index_home import KIND, PlacedIndex, index_datasets, remove_index, rename_placed
 from colonnade.model import TableInfo
-from colonnade.nodes import Dataset, Group
+from colonnade.nodes import Dataset, Group, attributes
+from colonnade.nodes.paths import dataset_at, is_dataset
 
 place_index = index_home.place_index
 
@@ -39,26 +39,26 @@ def _named_after(index: str, info: TableInfo) -> str | None:
 
 
 def _listed(dataset: Dataset) -> list[int]:
-    return attributes.read_addresses(dataset, names.COLUMNS_LIST)
+    return dataset.reference_addresses(names.COLUMNS_LIST)
 
 
 class _Columns:
     """The columns of a table by address, and the indexes that each refers to."""
 
     def __init__(self, group: Group, columns: Sequence[str]) -> None:
-        nodes = {name: open_dataset(group, name) for name in columns}
-        self.by_address = {address(node): name for name, node in nodes.items() if node is not None}
+        nodes = {name: group.open_dataset(name) for name in columns}
+        self.by_address = {node.address: name for name, node in nodes.items() if node is not None}
         self.referring: dict[int | None, list[str]] = {}
         for name, node in nodes.items():
             for index in _references(node) if node is not None else ():
-                self.referring.setdefault(address(index), []).append(name)
+                self.referring.setdefault(index.address, []).append(name)
 
 
 def _placed(name: str, dataset: Dataset, columns: _Columns) -> PlacedIndex:
     kind = attributes.read_text(dataset, KIND) or ""
     listed = _listed(dataset)
     targets = [columns.by_address.get(where) for where in listed]
-    referring = columns.referring.get(address(dataset), [])
+    referring = columns.referring.get(dataset.address, [])
     column = targets[0] if targets and targets[0] is not None else (referring[0] if referring else None)
     problem = None
     if not kind:
@@ -73,30 +73,30 @@ def _placed(name: str, dataset: Dataset, columns: _Columns) -> PlacedIndex:
 def _references(column: Any) -> list[Any]:
     """The index datasets that a column refers to. Broken references are left out."""
     listed = attributes.read_references(column, names.SEARCH_INDEXES) or []
-    nodes = (dereference(column, reference) for reference in listed)
+    nodes = (column.dereference(reference) for reference in listed)
     return [node for node in nodes if node is not None and is_dataset(node)]
 
 
 def attach_index(group: Group, column: str, kind_word: str, dataset: Dataset) -> None:
     """Mark a newly built dataset as a search index of a column: KIND, and references in both directions."""
-    attributes.write_text(dataset, KIND, kind_word, "ascii")
+    writing.write_text(dataset, KIND, kind_word, "ascii")
     source = dataset_at(group, column)
-    attributes.write_references(dataset, names.COLUMNS_LIST, [source])
-    known = [node for node in _references(source) if address(node) != address(dataset)]
-    attributes.write_references(source, names.SEARCH_INDEXES, [*known, dataset])
+    writing.write_references(dataset, names.COLUMNS_LIST, [source])
+    known = [node for node in _references(source) if node.address != dataset.address]
+    writing.write_references(source, names.SEARCH_INDEXES, [*known, dataset])
 
 
 def detach_index(group: Group, index: PlacedIndex) -> None:
     """Remove a search index, its values, and the references to it."""
-    gone = address(index.dataset)
+    gone = index.dataset.address
     remove_index(group, index)
-    source = open_dataset(group, index.column) if index.column is not None else None
+    source = group.open_dataset(index.column) if index.column is not None else None
     if source is not None:
-        left = [node for node in _references(source) if address(node) != gone]
+        left = [node for node in _references(source) if node.address != gone]
         if left:
-            attributes.write_references(source, names.SEARCH_INDEXES, left)
+            writing.write_references(source, names.SEARCH_INDEXES, left)
         else:
-            attributes.delete(source, names.SEARCH_INDEXES)
+            writing.delete_attribute(source, names.SEARCH_INDEXES)
 
 
 def rename_indexes(group: Group, info: TableInfo, column: str, new_name: str) -> None:

@@ -15,18 +15,20 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pyarrow as pa
 
+from colonnade import writing
 from colonnade.columns.decode import missing_line
 from colonnade.columns.forms import add_categories, create_categories
 from colonnade.columns.mapping import arrow_type, implied_units, named_type
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import UsageError
-from colonnade.h5 import attributes
 from colonnade.h5.attributes import LARGEST_IN_HEADER
-from colonnade.h5.links import create_group, dataset_at, exists, hard_address, open_dataset, rename, unlink
+from colonnade.h5.handles import create_group
+from colonnade.h5.links import rename, unlink
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.describe import describe, open_column
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, TableInfo, TableText
-from colonnade.nodes import Dataset, Group
+from colonnade.nodes import Dataset, Group, attributes
+from colonnade.nodes.paths import dataset_at
 
 if TYPE_CHECKING:
     from colonnade.columns.sectioned import SparseColumnWriter
@@ -108,36 +110,36 @@ def complete_columns(group: Group, columns: Sequence[WrittenColumn], labels: Seq
     if labels:
         plain = [column for column in columns if not _is_draft(column.dataset)]  # HDF5 can refer to them
         for column in plain:
-            attributes.write_references(column.dataset, names.INDEXES, [label.dataset for label in labels])
+            writing.write_references(column.dataset, names.INDEXES, [label.dataset for label in labels])
         for label in labels:
-            attributes.write_references(label.dataset, names.COLUMNS_LIST, [column.dataset for column in plain])
+            writing.write_references(label.dataset, names.COLUMNS_LIST, [column.dataset for column in plain])
 
 
 def complete_group(
     group: Group, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], text: TableText
 ) -> None:
     """Step 4: write everything that makes the group a table."""
-    attributes.write_text(group, names.VERSION, names.VERSION_VALUE, "ascii")
+    writing.write_text(group, names.VERSION, names.VERSION_VALUE, "ascii")
     for name, value in (
         (names.TITLE, text.title),
         (names.DESCRIPTION, text.description),
         (names.UNITS_VOCABULARY, text.units_vocabulary),
     ):
         if value is not None:
-            attributes.write_text(group, name, value)
+            writing.write_text(group, name, value)
     if columns:
-        attributes.write_texts(group, names.COLUMN_ORDER, [column.name for column in columns])
+        writing.write_texts(group, names.COLUMN_ORDER, [column.name for column in columns])
     if labels:
-        attributes.write_text(group, names.INDEX, labels[0].name)
-    attributes.write_text(group, names.CLASS, names.CLASS_VALUE, "ascii")
+        writing.write_text(group, names.INDEX, labels[0].name)
+    writing.write_text(group, names.CLASS, names.CLASS_VALUE, "ascii")
 
 
 def note_pandas(node: Any, note: str | None) -> None:
     """Write the pandas metadata of a column or frame that the file does not express otherwise; None removes it."""
     if note is None:
-        attributes.delete(node, names.PANDAS)
+        writing.delete_attribute(node, names.PANDAS)
     elif len(note.encode()) > LARGEST_IN_HEADER and not _is_draft(node):  # variable length has no limit
-        attributes.write_variable_text(node, names.PANDAS, note)
+        writing.write_variable_text(node, names.PANDAS, note)
     else:
         _set(node, names.PANDAS, note)
 
@@ -156,7 +158,7 @@ def _write_column_attributes(group: Group, column: WrittenColumn) -> None:
         _set(column.dataset, names.SCALE_FACTOR, 10.0**-column.kind.scale)
     if column.categories is not None:
         target = _write_categories(group, column)
-        attributes.write_reference(column.dataset, names.CATEGORIES, target)
+        writing.write_reference(column.dataset, names.CATEGORIES, target)
 
 
 def _is_draft(dataset: Dataset) -> TypeGuard[SparseDraft]:
@@ -171,9 +173,9 @@ def _set(dataset: Dataset, name: str, value: str | float) -> None:
     if _is_draft(dataset):
         dataset.attributes[name] = value
     elif isinstance(value, str):
-        attributes.write_text(dataset, name, value)
+        writing.write_text(dataset, name, value)
     else:
-        attributes.write_number(dataset, name, value)
+        writing.write_number(dataset, name, value)
 
 
 def _description(column: WrittenColumn) -> str | None:
@@ -201,9 +203,9 @@ def extend(group: Group, info: TableInfo, written: Sequence[WrittenColumn]) -> b
         ):
             line = missing_line(column.form.stored, column.form.fill)
             text = f"{before.description}\n{line}" if before.description else line
-            attributes.write_text(column.dataset, names.DESCRIPTION, text)
+            writing.write_text(column.dataset, names.DESCRIPTION, text)
         if column.arrow_type is not None and column.arrow_type != before.arrow_type:
-            attributes.write_text(column.dataset, names.ARROW_TYPE, column.arrow_type)
+            writing.write_text(column.dataset, names.ARROW_TYPE, column.arrow_type)
             holds = False
     if any(column.replaced for column in written):
         link_labels(group, info)
@@ -226,11 +228,11 @@ def _extend_categories(group: Group, column: WrittenColumn, info: TableInfo) -> 
     n_before = before.categories.n_categories
     if len(column.categories) == n_before:
         return True
-    dataset: Any = open_dataset(group, before.categories.name) if before.categories.name else None
+    dataset: Any = group.open_dataset(before.categories.name) if before.categories.name else None
     if add_categories(dataset, column.categories, n_before, column.name):
         return True
     _unlink_categories(group, info, column.name)
-    attributes.write_reference(column.dataset, names.CATEGORIES, _write_categories(group, column))
+    writing.write_reference(column.dataset, names.CATEGORIES, _write_categories(group, column))
     return False
 
 
@@ -242,12 +244,12 @@ def link_labels(group: Group, info: TableInfo) -> None:
     for column in info.members:
         if column.labels:
             targets = [opened[name] for name in column.labels if name in labelled]
-            attributes.write_references(opened[column.name], names.INDEXES, targets)
+            writing.write_references(opened[column.name], names.INDEXES, targets)
             for name in column.labels:
                 if name in labelled:
                     labelled[name].append(opened[column.name])
     for name, targets in labelled.items():
-        attributes.write_references(opened[name], names.COLUMNS_LIST, targets)
+        writing.write_references(opened[name], names.COLUMNS_LIST, targets)
 
 
 def attach_column(group: Group, info: TableInfo, column: WrittenColumn) -> None:
@@ -255,17 +257,17 @@ def attach_column(group: Group, info: TableInfo, column: WrittenColumn) -> None:
     _write_column_attributes(group, column)
     labels = [dataset_at(group, name) for name in info.label_names]
     if labels and not _is_draft(column.dataset):
-        attributes.write_references(column.dataset, names.INDEXES, labels)
+        writing.write_references(column.dataset, names.INDEXES, labels)
         for label in labels:
-            attributes.add_reference(label, names.COLUMNS_LIST, column.dataset)
-    attributes.write_texts(group, names.COLUMN_ORDER, [*info.column_names, column.name])
+            writing.add_reference(label, names.COLUMNS_LIST, column.dataset)
+    writing.write_texts(group, names.COLUMN_ORDER, [*info.column_names, column.name])
 
 
 def detach_column(group: Group, info: TableInfo, name: str) -> None:
     """Remove a column or label, its categories, and every reference to it."""
-    gone = hard_address(group, name)
+    gone = group.hard_address(name)
     for label in info.by_name[name].labels:
-        attributes.remove_reference(dataset_at(group, label), names.COLUMNS_LIST, gone)
+        writing.remove_reference(dataset_at(group, label), names.COLUMNS_LIST, gone)
     unlink(group, name)
     _unlink_categories(group, info, name)
     labels = [label for label in info.label_names if label != name]
@@ -281,7 +283,7 @@ def _unlabel(group: Group, info: TableInfo, name: str) -> None:
     columns = tuple(replace(c, labels=tuple(n for n in c.labels if n != name)) for c in info.columns if c.name != name)
     for column in columns:
         if name in info.by_name[column.name].labels and not column.labels:
-            attributes.delete(dataset_at(group, column.name), names.INDEXES)
+            writing.delete_attribute(dataset_at(group, column.name), names.INDEXES)
     link_labels(group, replace(info, columns=columns, labels=[label for label in info.labels if label.name != name]))
 
 
@@ -289,7 +291,7 @@ def rename_column(group: Group, info: TableInfo, name: str, new_name: str) -> No
     """Rename a column or label. References refer to the object, so they stay valid."""
     rename(group, name, new_name)
     column = info.by_name[name].categories
-    if column is not None and column.name == f"{name}_categories" and not exists(group, f"{new_name}_categories"):
+    if column is not None and column.name == f"{name}_categories" and not group.has_link(f"{new_name}_categories"):
         rename(group, column.name, f"{new_name}_categories")
     _write_order(group, [new_name if column == name else column for column in info.column_names])
     if info.index_name == name:
@@ -305,14 +307,14 @@ def replace_column(group: Group, info: TableInfo, column: WrittenColumn, old: An
     if (gone := info.by_name[column.name].categories) is not None:  # column-order may list them as a column (6.6)
         _write_order(group, [name for name in info.column_names if name != gone.name])
     _write_column_attributes(group, column)
-    attributes.copy_attributes(old, column.dataset, without=names.VALUE_ATTRIBUTES)
+    writing.copy_attributes(old, column.dataset, without=names.VALUE_ATTRIBUTES)
     link_labels(group, info)
 
 
 def _unlink_categories(group: Group, info: TableInfo, name: str) -> None:
     """Remove the categories of a column, unless other columns use them too."""
     gone = info.by_name[name].categories
-    if gone is None or not gone.name or not exists(group, gone.name):
+    if gone is None or not gone.name or not group.has_link(gone.name):
         return
     if not any(c.categories is not None and c.categories.name == gone.name for c in info.members if c.name != name):
         unlink(group, gone.name)
@@ -320,21 +322,21 @@ def _unlink_categories(group: Group, info: TableInfo, name: str) -> None:
 
 def _write_order(group: Group, columns: Sequence[str]) -> None:
     if columns:
-        attributes.write_texts(group, names.COLUMN_ORDER, columns)
+        writing.write_texts(group, names.COLUMN_ORDER, columns)
     else:
-        attributes.delete(group, names.COLUMN_ORDER)
+        writing.delete_attribute(group, names.COLUMN_ORDER)
 
 
 def _write_index(group: Group, name: str | None) -> None:
     if name is None:
-        attributes.delete(group, names.INDEX)
+        writing.delete_attribute(group, names.INDEX)
     else:
-        attributes.write_text(group, names.INDEX, name)
+        writing.write_text(group, names.INDEX, name)
 
 
 def set_texts(group: Group, info: TableInfo, name: str | None, texts: Mapping[str, str | None]) -> None:
     """Set (or remove, with None) title, description, units and vocabulary of the table or of one column."""
-    node: Any = group if name is None else open_dataset(group, name)
+    node: Any = group if name is None else group.open_dataset(name)
     for key, text in texts.items():
         attribute = names.TITLE if key == "title" else key
         if key == "units" and name is not None:
@@ -342,9 +344,9 @@ def set_texts(group: Group, info: TableInfo, name: str | None, texts: Mapping[st
         if key == "description" and name is not None:
             text = _with_missing_line(text, attributes.read_text(node, attribute), info.by_name[name])
         if text is None:
-            attributes.delete(node, attribute)
+            writing.delete_attribute(node, attribute)
         else:
-            attributes.write_text(node, attribute, text)
+            writing.write_text(node, attribute, text)
 
 
 def sparse_attributes(column: ColumnInfo, texts: Mapping[str, str | None]) -> dict[str, str | None]:
@@ -358,9 +360,9 @@ def sparse_attributes(column: ColumnInfo, texts: Mapping[str, str | None]) -> di
 def _keep_type(dataset: Dataset, column: ColumnInfo, units: str | None) -> None:
     named = _type_name(column, units)
     if named is None:
-        attributes.delete(dataset, names.ARROW_TYPE)
+        writing.delete_attribute(dataset, names.ARROW_TYPE)
     else:
-        attributes.write_text(dataset, names.ARROW_TYPE, named)
+        writing.write_text(dataset, names.ARROW_TYPE, named)
 
 
 def _type_name(column: ColumnInfo, units: str | None) -> str | None:
@@ -390,18 +392,18 @@ def _write_categories(group: Group, column: WrittenColumn) -> Any:
     assert values is not None  # checked by the caller
     name = f"{column.name}_categories"
     number = 2
-    while exists(group, name):
+    while group.has_link(name):
         name = f"{column.name}_categories_{number}"
         number += 1
     dataset, stored = create_categories(group, name, values, column.name, even=True)
-    attributes.write_text(dataset, names.ENCODING_TYPE, "categorical")
-    attributes.write_flag(dataset, names.ORDERED, column.ordered)
+    writing.write_text(dataset, names.ENCODING_TYPE, "categorical")
+    writing.write_flag(dataset, names.ORDERED, column.ordered)
     units = implied_units(values.type)
     named = named_type(stored, units, values.type)
     if units is not None:
-        attributes.write_text(dataset, names.UNITS, units)
+        writing.write_text(dataset, names.UNITS, units)
     if named is not None:
-        attributes.write_text(dataset, names.ARROW_TYPE, named)
+        writing.write_text(dataset, names.ARROW_TYPE, named)
     return dataset
 
 
@@ -413,7 +415,7 @@ def own_objects(group: Group) -> set[str]:
     own.add(names.SEARCH_INDEXES)
     if attributes.read_text(group, names.ENCODING_TYPE) == "dataframe":
         own.add(names.ANNDATA_CATEGORIES)
-    return {name for name in own if name and exists(group, name)}
+    return {name for name in own if name and group.has_link(name)}
 
 
 def clear(group: Group) -> None:
@@ -421,4 +423,4 @@ def clear(group: Group) -> None:
     for name in sorted(own_objects(group)):
         unlink(group, name)
     for name in names.GROUP_ATTRIBUTES:
-        attributes.delete(group, name)
+        writing.delete_attribute(group, name)

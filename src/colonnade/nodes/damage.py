@@ -19,8 +19,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import h5py
-
 from colonnade import limits
 from colonnade.errors import ColonnadeError, CorruptError, DataError
 
@@ -35,7 +33,6 @@ _LACKS = frozenset(
     if hasattr(errno, name)
 )  # fmt: skip
 """What the system lacks, or its disk or network: nothing that bytes of a file can be the cause of."""
-_PACKAGE = str(Path(h5py.__file__).parent)
 _C_CALLS = "colonnade.h5.capi"
 
 
@@ -111,5 +108,8 @@ def _is_of_library(error: BaseException) -> bool:
         return False
     while trace.tb_next is not None:
         trace = trace.tb_next
-    frame = trace.tb_frame
-    return frame.f_code.co_filename.startswith(("h5py/", _PACKAGE)) or frame.f_globals.get("__name__") == _C_CALLS
+    frame, h5py = trace.tb_frame, sys.modules.get("h5py")
+    if h5py is None or h5py.__file__ is None:
+        return False
+    package = str(Path(h5py.__file__).parent)
+    return frame.f_code.co_filename.startswith(("h5py/", package)) or frame.f_globals.get("__name__") == _C_CALLS

@@ -1,53 +1,31 @@
-"""Elements of variable length: vetted before libhdf5 follows their references, and read without it.
+"""Strings and bytes of variable length, read straight from the file.
 
 An element in a chunk is a length, the address of a collection of the global heap, and the number of an object in it.
-libhdf5 allocates and clears as many bytes as an element claims before it looks whether they are there. The global heap
-has no filters: an element that claims more bytes than its file has is damaged.
-
-Reading without libhdf5: collections are small and lie close together, so those that some rows refer to are read in
-spans, each walked once. What is not as it should be is left to libhdf5, which reports what is wrong.
+Collections are small and lie close together, so those that some rows refer to are read in spans, each walked once. What
+is not as it should be is left to the caller's other way to read, which reports what is wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
 from itertools import pairwise
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from h5py import h5d, h5i
 
 from colonnade import kernels, limits
 from colonnade.arrays import Int32s, UInt64s
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.filters.codecs import ByteBuffer, new_array
-from colonnade.format.global_heap import REFERENCE_DTYPE, reference_dtype
-from colonnade.format.headers import LAYOUT
-from colonnade.format.layout import decode_storage
-from colonnade.format.source import UnknownToReader
-from colonnade.h5.chunks import ChunkSource, open_run, open_source
-from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.vetting import (
-    FARTHEST,
-    SMALL_CLAIM,
-    address_of,
-    creation_of,
-    open_file_of,
-    size_in_file,
-    vet_elements,
-    vetted_file,
-)
-from colonnade.model import FilterInfo, StoredType
-from colonnade.nodes import Dataset
+from colonnade.model import StoredType
+from colonnade.nodes.chunk_source import FARTHEST, ChunkSource
+from colonnade.nodes.damage import hdf5_errors
 from colonnade.selection import RowNumbers
 
+REFERENCE_DTYPE = np.dtype([("length", "<u4"), ("address", "<u8"), ("index", "<u4")])
 AS_BYTES = np.dtype((np.void, REFERENCE_DTYPE.itemsize))
 References = np.ndarray
-FLETCHER32 = 3
-SHORTEST_CHECKED = 5  # bytes: a checksum, and something that it sums
 Offsets = Int32s
+SMALL_CLAIM = 1 << 26  # bytes that an element may claim in any file: too few to do harm
 _GAP = 1 << 16  # bytes between collections that are read in one go
 _MOST = 1 << 30  # bytes of collections that are held at the same time
 _MOST_SLOTS = 1 << 26  # objects of collections, counted by their highest index
@@ -56,100 +34,12 @@ _HEAD = 16
 _INT64, _INT32, _BYTE = np.dtype("i8"), np.dtype("i4"), np.dtype("u1")
 
 
-# -- vetting --
-
-
 def check_lengths(references: References, stored: StoredType, file_bytes: int, path: str) -> None:
     """Refuse elements of which one claims more bytes than the file has."""
     item = stored.item.size if stored.kind == "sequence" else 1
     longest = int(references["length"].max(initial=0)) * item
     if longest > max(file_bytes, SMALL_CLAIM):
         raise CorruptError(f"an element claims {longest:,} bytes, more than the file has", path=path)
-
-
-def vet_rows(dataset: Dataset, stored: StoredType, filters: Sequence[FilterInfo], rows: range) -> bool:
-    """Refuse rows of a one-dimensional dataset that libhdf5 may not read; returns whether they could be vetted.
-
-    Elements of variable length must claim no more bytes than the file has, and lead to collections that end. Filtered
-    chunks are unpacked whatever they hold: libhdf5, or the filter, may crash on a damaged one.
-    """
-    if stored.has_pointers:
-        return _check_references(dataset, stored, filters, rows)
-    if stored.size and filters:
-        source = open_source(dataset, np.dtype((np.void, size_in_file(dataset, stored))), filters)
-        if source is not None:
-            source.read(rows.start, len(rows))
-    return True
-
-
-def _check_references(dataset: Dataset, stored: StoredType, filters: Sequence[FilterInfo], rows: range) -> bool:
-    if creation_of(dataset).get_layout() == h5d.COMPACT:
-        return _check_compact(dataset, stored)
-    source = open_source(dataset, np.dtype((np.void, size_in_file(dataset, stored))), filters)
-    if source is None:
-        return False
-    start = rows.start
-    while start < rows.stop:  # chunk by chunk: one that was never written hides no other
-        stop = min(rows.stop, (start // source.chunk_rows + 1) * source.chunk_rows)
-        vet_stored_rows(dataset, stored, source.read(start, stop - start), source.path)
-        start = stop
-    return True
-
-
-def vet_stored_rows(dataset: Dataset, stored: StoredType, image: np.ndarray | None, path: str) -> None:
-    """Refuse elements as they lie in the file; None are those that were never written."""
-    if image is None:
-        return
-    if stored.kind in ("text", "binary", "sequence"):
-        references = image.view(reference_dtype(open_file_of(dataset).offset_size))
-        check_lengths(references, stored, h5i.get_file_id(dataset).get_filesize(), path)
-    vet_elements(dataset, stored, np.ascontiguousarray(image).view("u1").data)
-
-
-def _check_compact(dataset: Dataset, stored: StoredType) -> bool:
-    """Vet elements that are kept in the header of their dataset."""
-    file = vetted_file(dataset)
-    if file is None:
-        return False
-    for message in file.messages(address_of(dataset)):
-        if message.type == LAYOUT:
-            with suppress(CorruptError, UnknownToReader):
-                elements = decode_storage(file.fields(message)).elements
-                vet_elements(dataset, stored, elements)
-    return True
-
-
-def vet_run(dataset: Dataset, stored: StoredType) -> bool:
-    """Vet all elements of a dataset of any rank that is not chunked; returns whether they could be vetted."""
-    creation = creation_of(dataset)
-    if not stored.has_pointers:
-        return True
-    if creation.get_layout() == h5d.COMPACT:
-        return _check_compact(dataset, stored)
-    if creation.get_layout() != h5d.CONTIGUOUS or creation.get_external_count():
-        return False
-    size = size_in_file(dataset, stored)
-    source, count = open_run(dataset, np.dtype((np.void, size))), prod(dataset.shape)
-    if source is None or count * size > h5i.get_file_id(dataset).get_filesize():
-        return True  # never written, or not there: libhdf5 reports which
-    for start in range(0, count, source.chunk_rows):
-        vet_stored_rows(dataset, stored, source.read(start, min(source.chunk_rows, count - start)), source.path)
-    return True
-
-
-def vet_chunk_sizes(dataset: Dataset, filters: Sequence[FilterInfo], path: str) -> None:
-    """Refuse a dataset of which a chunk is shorter than its checksum: the library would read before its beginning.
-
-    A damaged B-tree may hide the chunk from whoever asks for it by its place.
-    """
-    if FLETCHER32 in (one.id for one in filters):
-        sizes: list[int] = []
-        dataset.chunk_iter(lambda info: sizes.append(info.size))
-        if min(sizes, default=SHORTEST_CHECKED) < SHORTEST_CHECKED:
-            raise CorruptError(f"a chunk has {min(sizes)} bytes", path=path)
-
-
-# -- reading without libhdf5 --
 
 
 class Strings(NamedTuple):
@@ -269,13 +159,3 @@ def _joined(parts: list[Strings]) -> Strings:
     moved = [part.offsets[1:] + int(start) for part, start in zip(parts, before[:-1], strict=True)]
     offsets: Offsets = np.concatenate([np.zeros(1, _INT32), *moved]).astype(_INT32, copy=False)
     return Strings(offsets, np.concatenate([part.data for part in parts]))
-
-
-def open_heap(dataset: Dataset, stored: StoredType, filters: Sequence[FilterInfo]) -> HeapSource | None:
-    """A way to strings or bytes of variable length past the library; None where there is none, or it would not pay."""
-    if stored.kind not in ("text", "binary") or kernels.FORM != "c" or not open_file_of(dataset).has_usual_sizes:
-        return None
-    source = open_source(dataset, AS_BYTES, filters)
-    if source is None:
-        return None
-    return HeapSource(source, stored, h5i.get_file_id(dataset).get_filesize())

@@ -1,0 +1,173 @@
+"""Attributes by their meaning: read leniently, the mapping of those that people set, and values to be stored.
+
+A string is a string whatever its storage. An attribute that cannot be read counts as absent, never as an error.
+
+A value that people set is a str, bool, int, float, complex or bytes, a NumPy scalar, or an array (or list) of numbers,
+booleans or strings. Strings are stored at a fixed length in UTF-8, bytes as opaque. Lists of strings are read as lists,
+other arrays as NumPy arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from typing import Any, Literal
+
+import numpy as np
+
+from colonnade.errors import UsageError
+from colonnade.model import is_utf8
+from colonnade.nodes.protocols import ReadableNode
+
+
+def plain_value(value: np.ndarray) -> object:
+    """A value as h5py gives it: a scalar as such, strings decoded."""
+    if value.ndim == 0:
+        item = value[()]
+        return item.decode("utf-8", "replace") if isinstance(item, bytes) else item
+    if value.dtype.kind in "SO":
+        try:
+            return decode_texts(value.ravel().tolist(), "replace")
+        except TypeError:  # not strings
+            return value
+    return value
+
+
+def decode_texts(items: list[bytes], errors: Literal["replace", "surrogateescape"]) -> list[str]:
+    """Each item decoded: all at once where none holds a NUL, which is several times faster for many."""
+    strings = b"\0".join(items).decode("utf-8", errors).split("\0")
+    return strings if len(strings) == len(items) else [item.decode("utf-8", errors) for item in items]
+
+
+def read_text(node: ReadableNode, name: str) -> str | None:
+    """The attribute's string, whatever its storage; None when absent or not a scalar string.
+
+    An array of one string counts as that string: several producers write it so.
+    """
+    value = node.read_attribute(name)
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return value.rstrip("\0") if isinstance(value, str) else None
+
+
+def read_texts(node: ReadableNode, name: str) -> list[str] | None:
+    """The attribute's list of strings, or None when absent or something else."""
+    value = node.read_attribute(name)
+    if isinstance(value, list):
+        return [text.rstrip("\0") for text in value] if "\0" in "".join(value) else value
+    if isinstance(value, np.ndarray) and value.size == 0:
+        return []
+    return [value] if isinstance(value, str) else None
+
+
+def read_flag(node: ReadableNode, name: str) -> bool | None:
+    """The attribute as a boolean (any boolean or integer scalar), or None."""
+    value = node.read_attribute(name)
+    return bool(value) if isinstance(value, (bool, int, np.bool_, np.integer)) else None
+
+
+def read_integers(node: ReadableNode, name: str) -> list[int] | None:
+    """The attribute's integers, a scalar as a list of one; None when absent or something else."""
+    value = node.read_attribute(name)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.ndim == 1:
+        return [int(item) for item in value]
+    return [int(value)] if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else None
+
+
+def read_references(node: ReadableNode, name: str) -> list[object] | None:
+    """The attribute's object references, in order, for `dereference`; None when absent or of another type."""
+    stored = node.attribute_storage(name)
+    value = node.read_attribute(name) if stored is not None and stored[0].kind == "object_reference" else None
+    if value is None:
+        return None
+    return list(value.flat) if isinstance(value, np.ndarray) else [value]
+
+
+# -- attributes that people set --
+
+_PLAIN = (np.bool_, np.int64, np.uint64, np.float64, np.complex128)
+
+
+class Attributes(MutableMapping[str, Any]):
+    """Attributes as the file has them when they are asked for; setting or deleting one is one commit.
+
+    `update` sets several in one commit.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> t = cn.open_table("run.h5", "events", "r+")
+    >>> t.attrs["run"] = 42
+    >>> dict(t.attrs)
+    {'run': 42}
+    """
+
+    __slots__ = ("_change", "_read")
+
+    def __init__(
+        self, read: Callable[[], dict[str, Any]], change: Callable[[Mapping[str, Any], tuple[str, ...]], None]
+    ) -> None:
+        self._read = read
+        self._change = change
+
+    def __getitem__(self, name: str) -> Any:
+        return self._read()[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._change({name: value}, ())
+
+    def __delitem__(self, name: str) -> None:
+        if name not in self._read():
+            raise KeyError(name)
+        self._change({}, (name,))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def update(self, *given: Any, **more: Any) -> None:
+        """Set several, in one commit.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.attrs.update(run=42, site="B")
+        >>> len(t.attrs)
+        2
+        """
+        self._change(dict(*given, **more), ())
+
+    def clear(self) -> None:
+        """Delete all of them, in one commit.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.attrs["run"] = 42
+        >>> t.attrs.clear()
+        >>> len(t.attrs)
+        0
+        """
+        self._change({}, tuple(self._read()))
+
+    def __repr__(self) -> str:
+        return repr(self._read())
+
+
+def read_values(node: ReadableNode, without: tuple[str, ...] = ()) -> dict[str, object]:
+    """The attributes of an object but those that are named."""
+    listed = (name for name in node.attribute_names() if name not in without)
+    return {name: shown_value(node.read_attribute(name)) for name in listed}
+
+
+def shown_value(value: object) -> object:
+    """A value as it was given: Python's own numbers where the file has their width, bytes for what is opaque."""
+    if isinstance(value, _PLAIN):
+        return value.item()
+    if isinstance(value, np.void) and value.dtype.fields is None:
+        return value.tobytes()
+    return value
+
+
+def check_attribute_name(name: object) -> str:
+    """The name of an attribute; a UsageError for what cannot be one."""
+    if not isinstance(name, str) or not name or "\0" in name or not is_utf8(name):
+        raise UsageError(f"cannot set attribute {name!r}: its name must be a string without NUL, and not empty")
+    return name

@@ -1,0 +1,92 @@
+"""Elements in memory form, whoever read them: what they point to, and what is made of their description."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from colonnade.arrays import Image
+from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, DatasetInfo, Form, Plain, Sectioned, StoredType
+from colonnade.stored_dtypes import NEW_REFERENCE, memory_dtype
+
+LARGEST_CHUNK = 4 << 20
+# Where elements claim so much more than is stored that no filter has done it: reading them would never end.
+MOST_UNSTORED = 64 << 20
+BEST_FILTER = 20_000
+MOST_TIMES_STORED = 100  # times what is stored without filters
+
+
+def dataset_column(name: str, info: DatasetInfo, n_rows: int) -> ColumnInfo:
+    """The rows of a dataset as a column, as far as its header describes it."""
+    form: Form = Sectioned(Plain()) if info.storage == "sectioned" else Plain()
+    return ColumnInfo(name, info.type, n_rows, info.storage, info.chunk_rows, info.filters, form=form)
+
+
+def default_chunk_rows(n_rows: int, stored: StoredType) -> int:
+    """A chunk length that suits a column of `n_rows`: never above 65,536 rows or 4 MiB, small for small tables."""
+    within = max(1, LARGEST_CHUNK // max(stored.size, 1))
+    return max(1, min(DEFAULT_CHUNK_ROWS, within, max(n_rows, 64)))
+
+
+def claims_too_much(claimed: int, stored: int, filtered: bool = True) -> bool:
+    """Whether elements claim so many more bytes than are stored for them that they are not worth reading."""
+    return claimed > MOST_UNSTORED and claimed > (BEST_FILTER if filtered else MOST_TIMES_STORED) * stored
+
+
+def is_shown_as_stored(stored: StoredType) -> bool:
+    """Whether the elements must be shown as they stand in the file, since in memory they hold handles."""
+    return stored.kind == "unknown" and stored.tag.endswith(NEW_REFERENCE)
+
+
+def follow_pointers(element: np.void, stored: StoredType) -> bytes:
+    """One element with what it points to, as bytes that are equal for equal values.
+
+    A string is its text, a sequence the bytes of its elements; inside another type, each is led by its length.
+    """
+    if stored.kind == "text":
+        pointer = int(element)
+        return ctypes.string_at(pointer) if pointer else b""
+    if stored.kind in ("binary", "sequence"):
+        length, dtype = int(element["length"]), memory_dtype(stored.item)
+        data = ctypes.string_at(int(element["pointer"]), length * dtype.itemsize) if length else b""
+        if not stored.item.has_pointers:
+            return data
+        base, shape = dtype.subdtype if dtype.subdtype is not None else (dtype, ())
+        items = np.frombuffer(data, dtype=base).reshape(length, *shape)
+        return b"".join(with_length(follow_pointers(item, stored.item)) for item in items)
+    if stored.kind == "array":
+        return b"".join(with_length(follow_pointers(item, stored.item)) for item in element.reshape(-1))
+    if stored.kind == "compound":
+        return b"".join(with_length(follow_pointers(element[member.name], member.type)) for member in stored.fields)
+    return np.ascontiguousarray(element).tobytes()
+
+
+def with_length(data: bytes) -> bytes:
+    """Bytes led by their number, as `follow_pointers` puts them together."""
+    return len(data).to_bytes(8, "little") + data
+
+
+def fill_element(stored: StoredType, fill: bytes) -> tuple[Image, list[object]]:
+    """One element in memory form that is the fill, and the memory it points to."""
+    element = np.zeros(1, dtype=memory_dtype(stored))
+    if stored.kind not in ("text", "binary", "sequence"):
+        return np.frombuffer(fill, dtype="u1"), []
+    if not fill:
+        return (
+            element,
+            [],
+        )  # a null pointer, which H5Ocopy copies; others it loses (see `vetting.creation_of`)
+    if stored.kind == "text":
+        kept = ctypes.create_string_buffer(fill)
+        element[0] = ctypes.addressof(kept)
+        return element, [kept]
+    if stored.item.kind == "text":  # a list of one text, led by its length
+        text = ctypes.create_string_buffer(fill[8:])
+        pointer = ctypes.c_void_p(ctypes.addressof(text))
+        element["length"], element["pointer"] = 1, ctypes.addressof(pointer)
+        return element, [text, pointer]
+    kept = ctypes.create_string_buffer(fill)
+    element["length"] = len(fill) // memory_dtype(stored.item).itemsize
+    element["pointer"] = ctypes.addressof(kept)
+    return element, [kept]
