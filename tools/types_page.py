@@ -23,6 +23,7 @@ import colonnade as cn
 from colonnade.columns.arrow_types import complex_array
 from colonnade.columns.mapping import default_type
 from colonnade.h5.datatypes import describe_type
+from colonnade.h5.handles import node_of
 from colonnade.nodes.attributes import read_text
 from colonnade.table.show import type_word
 
@@ -107,7 +108,7 @@ def write_row(name: str, array: pa.Array, options: dict[str, Any], path: Path) -
     with cn.open_table(path) as table:
         column = table["x"]
         assert column.to_arrow().type == array.type or pa.types.is_dictionary(array.type)
-        dataset = table._file.h5["table/x"].id
+        dataset = node_of(table._file.h5["table/x"].id)
         named = read_text(dataset, "arrow_type")
         stored = str(column.stored_type)
         if column.info.categories is not None:

@@ -27,7 +27,7 @@ import colonnade as cn
 from colonnade import limits
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import ConflictError
-from colonnade.h5 import files
+from colonnade.pager import disk
 from colonnade.pager.disk import Disk
 from colonnade.pager.held_pages import PAGE
 from colonnade.pager.journal import Durability
@@ -195,7 +195,7 @@ def append_several(run: Run, place: int) -> None:
 
 
 def _append(run: Run, writer: int, turns: list[int], durability: Durability) -> None:
-    files.DISK = SlowDisk()
+    disk.DISK = SlowDisk()
     number = 1
     for turn in itertools.count():
         if run.stop.is_set():

@@ -22,7 +22,7 @@ import pytest
 import colonnade as cn
 from colonnade import limits
 from colonnade.errors import ColonnadeError, ConflictError
-from colonnade.h5 import files
+from colonnade.pager import disk as pager_disk
 from colonnade.pager import journal
 from colonnade.pager.disk import Disk
 from colonnade.pager.held_pages import PAGE
@@ -70,7 +70,7 @@ class World:
         """Do something to the folder as it is, with a disk that logs and may stop."""
         disk = FaultyDisk(self.folder, self.vault, stop_at, fault)
         with self.patch.context() as patch:
-            patch.setattr(files, "DISK", disk)
+            patch.setattr(pager_disk, "DISK", disk)
             act(self.path)
         disk.returned = disk.returned or len(disk.calls)
         return disk
@@ -126,8 +126,8 @@ def opened(change: Change, durability: Durability = "full") -> Act:
     def act(path: Path) -> None:
         with cn.open(path, "r+", durability=durability) as file:
             change(file)
-            if isinstance(files.DISK, FaultyDisk):
-                files.DISK.note_return()
+            if isinstance(pager_disk.DISK, FaultyDisk):
+                pager_disk.DISK.note_return()
 
     return act
 
@@ -348,7 +348,7 @@ def test_stopped_by_a_crash(world: World, name: str) -> None:
         world.reset()
         disk = FaultyDisk(world.folder, world.vault, k)
         with world.patch.context() as patch, pytest.raises(Crash):
-            patch.setattr(files, "DISK", disk)
+            patch.setattr(pager_disk, "DISK", disk)
             trial.act(world.path)
         assert [call.kind for call in disk.calls] == [call.kind for call in trial.disk.calls[:k]]
         disk.lay_out(disk.after_kill(k))

@@ -16,7 +16,7 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import ConflictError
-from colonnade.h5 import files
+from colonnade.pager import disk as pager_disk
 from colonnade.pager.disk import Disk
 from tests.faults.changes import make_file, rows
 from tests.faults.test_kill import leave_journal
@@ -113,7 +113,7 @@ class Asking(Disk):
 
 def test_nobody_opens_the_file_in_the_middle_of_a_commit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Asking(path)
-    monkeypatch.setattr(files, "DISK", disk)
+    monkeypatch.setattr(pager_disk, "DISK", disk)
     with cn.open(path, "r+") as file:
         assert opened_elsewhere(path)  # open for changes, and not committing
         assert not opened_elsewhere(path, "r+")

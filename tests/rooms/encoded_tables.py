@@ -24,6 +24,7 @@ import colonnade as cn
 from colonnade.columns.mapping import TEXT
 from colonnade.columns.read import ColumnReader
 from colonnade.h5.datasets import describe_dataset
+from colonnade.h5.handles import LibraryDataset
 from colonnade.layouts import LAYOUTS
 from colonnade.layouts.hep001 import raw
 from colonnade.model import CategoriesInfo, Coded, ColumnInfo, Plain, Pointers, TableInfo
@@ -69,7 +70,7 @@ class EncodedColumn:
             apart.create_dataset(self.name, data=self.companion, chunks=chunks, maxshape=(None,), compression="gzip")
 
     def opened(self, apart: h5py.Group) -> Any:
-        return apart[self.name].id if isinstance(self.companion, np.ndarray) else self.companion
+        return LibraryDataset.of(apart[self.name].id) if isinstance(self.companion, np.ndarray) else self.companion
 
     def info(self, dataset: Any) -> ColumnInfo:
         found = describe_dataset(dataset)
@@ -80,7 +81,7 @@ class EncodedColumn:
 
     def reader(self, file: h5py.File) -> ColumnReader:
         """Of a file that the column alone was written to."""
-        dataset = file[self.name].id
+        dataset = LibraryDataset.of(file[self.name].id)
         return ColumnReader(self.info(dataset), dataset, self.opened(file["apart"]))
 
 

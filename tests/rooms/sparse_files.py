@@ -26,13 +26,14 @@ EA = {"max_bits": 32, "inside": 4, "pointers": 4, "elements": 16, "page_bits": 1
 
 DIES_IN_COMMIT = """
 import colonnade as cn, os, sys
+from colonnade.pager import disk
 from colonnade.h5 import files
-truncate = files.DISK.truncate
+truncate = disk.DISK.truncate
 def cut(descriptor, length):
     if os.fstat(descriptor).st_size > length:
         os._exit(7)  # at the mark of half a commit, whose end is the commit
     truncate(descriptor, length)
-files.DISK.truncate = cut
+disk.DISK.truncate = cut
 """
 """The start of a program that dies in the middle of its first commit that overwrites bytes, with exit code 7."""
 

@@ -20,12 +20,12 @@ from h5py import h5s
 
 import colonnade as cn
 from colonnade import kernels
-from colonnade.columns import raw as column_raw
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.h5 import capi
-from colonnade.h5 import chunks as heap_room
 from colonnade.h5.chunks import open_heap
 from colonnade.h5.datasets import describe_dataset, reading
+from colonnade.h5.handles import LibraryDataset
+from colonnade.nodes import heap_source as heap_room
 from colonnade.nodes.elements import follow_pointers
 from colonnade.nodes.heap_source import REFERENCE_DTYPE, HeapSource
 from tests.conftest import SetLimits
@@ -219,7 +219,8 @@ def test_chunks_that_were_never_written(tmp_path: Path, monkeypatch: pytest.Monk
         assert source.take(np.array([3, 419])) is None
         assert ours(source.read(20, 30)) == [b"row %d" % row for row in range(20, 50)]
     found = cn.read(path)
-    monkeypatch.setattr(column_raw, "open_heap", lambda *_: None)
+    for kind in (LibraryDataset,):
+        monkeypatch.setattr(kind, "heap_source", lambda *_: None)
     assert cn.read(path) == found
     assert found["x"].to_pylist()[149:] == ["row 149"] + [{"none": None, "": None, None: ""}[fill]] * 270
 

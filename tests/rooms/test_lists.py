@@ -17,7 +17,7 @@ from colonnade.columns.read import ColumnReader
 from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import CorruptError, FormatError
 from colonnade.h5.datasets import describe_dataset
-from colonnade.h5.handles import LibraryGroup
+from colonnade.h5.handles import LibraryDataset, LibraryGroup
 from colonnade.model import ColumnInfo, ColumnOptions, Lists, Masked
 from tests.conftest import SetLimits
 
@@ -91,7 +91,7 @@ def test_offsets_may_begin_with_the_first(file: h5py.File) -> None:
     reader = write(file, rows)
     offsets = np.concatenate(([0], file["x"][:]))
     file.create_dataset("longer", data=offsets.astype("u4"), chunks=(CHUNK,))
-    again = ColumnReader(reader.column, file["longer"].id, file["x_values"].id)
+    again = ColumnReader(reader.column, LibraryDataset.of(file["longer"].id), LibraryDataset.of(file["x_values"].id))
     assert again.read(3, 7).to_pylist() == rows.slice(3, 7).to_pylist()
     assert again.take(np.array([0, 5, 18])).to_pylist() == [rows[row].as_py() for row in (0, 5, 18)]
 
@@ -125,4 +125,4 @@ def test_a_wrong_number_of_offsets_is_refused(file: h5py.File) -> None:
     file.create_dataset("floats", data=np.zeros(19))
     for name in ("short", "floats"):
         with pytest.raises(FormatError, match="no offsets"):
-            ColumnReader(reader.column, file[name].id, file["x_values"].id)
+            ColumnReader(reader.column, LibraryDataset.of(file[name].id), LibraryDataset.of(file["x_values"].id))

@@ -19,8 +19,8 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import ColumnNotFound, UsageError
+from colonnade.h5.handles import LibraryDataset
 from colonnade.h5.vetting import open_file_of
-from colonnade.layouts.hep001 import describe as description
 
 N = 25
 TS = np.arange(N, dtype="i8") * 10
@@ -819,11 +819,12 @@ def test_twenty_thousand_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """20,000 columns of one row are written and opened; only columns that are asked for are described, each once."""
     names = [f"column {number}" for number in range(20_000)]
     cn.write(tmp_path / "w.h5", {name: [number] for number, name in enumerate(names)}, table="t")
-    described = []
-    describe_dataset = description.describe_dataset  # type: ignore[attr-defined]
-    monkeypatch.setattr(
-        description, "describe_dataset", lambda dataset: (described.append(dataset), describe_dataset(dataset))[1]
-    )
+    described: list[object] = []
+    for kind in (LibraryDataset,):
+        describe = kind.describe
+        monkeypatch.setattr(
+            kind, "describe", lambda self, describe=describe: (described.append(self), describe(self))[1]
+        )
     with cn.open_table(tmp_path / "w.h5", "t") as table:
         assert table.columns == names
         assert table["column 19999"][0] == 19_999

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
-from types import ModuleType
 from typing import Any
 
 import h5py
@@ -18,10 +18,9 @@ from h5py import h5a, h5f
 import colonnade as cn
 from colonnade import limits
 from colonnade.h5 import datasets, links
-from colonnade.h5.handles import LibraryGroup
-from colonnade.layouts import Layout, frame_parts, layout_of
-from colonnade.layouts.hep001 import describe as description
-from colonnade.model import LazyColumns, TableInfo
+from colonnade.h5.handles import LibraryDataset, LibraryGroup
+from colonnade.layouts import Layout, layout_of
+from colonnade.model import DatasetInfo, LazyColumns, TableInfo
 from colonnade.nodes.paths import walk_groups
 
 KITS = Path(__file__).parent.parent / "conformance"
@@ -151,14 +150,17 @@ def test_attributes_are_listed_in_one_pass(tmp_path: Path, libver: str, monkeypa
 class Described:
     """How many datasets were described."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, module: ModuleType = description) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.n_datasets = 0
-        self._describe = module.describe_dataset
-        monkeypatch.setattr(module, "describe_dataset", self)
+        for kind in (LibraryDataset,):
+            monkeypatch.setattr(kind, "describe", self._counted(kind.describe))
 
-    def __call__(self, dataset: Any) -> Any:
-        self.n_datasets += 1
-        return self._describe(dataset)
+    def _counted(self, describe: Callable[[Any], DatasetInfo]) -> Callable[[Any], DatasetInfo]:
+        def counted(dataset: Any) -> DatasetInfo:
+            self.n_datasets += 1
+            return describe(dataset)
+
+        return counted
 
     def of(self, work: Any) -> int:
         before = self.n_datasets
@@ -193,7 +195,7 @@ def test_one_column_of_many_describes_few(wide: Path, monkeypatch: pytest.Monkey
 def test_one_column_of_a_wide_frame_describes_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str) -> None:
     """Every column of an AnnData or ArtifactDB frame was described when the frame was opened."""
     counts = []
-    described = Described(monkeypatch, frame_parts)
+    described = Described(monkeypatch)
     for n_columns in (96, 384):
         path = tmp_path / f"{n_columns}.h5"
         cn.write(path, {f"c{number}": [number, 2] for number in range(n_columns)}, table="t", layout=layout)

@@ -9,7 +9,8 @@ import numpy as np
 
 from colonnade.columns.keys import Keys
 from colonnade.h5 import attributes
-from colonnade.h5.datasets import DatasetPlan, create_dataset, describe_dataset
+from colonnade.h5.datasets import DatasetPlan
+from colonnade.h5.handles import create_dataset
 from colonnade.h5.row_sink import resize, write_rows
 from colonnade.indexes.base import (
     CHUNK_SHAPE,
@@ -55,7 +56,7 @@ class MissingCountsIndex(Index):
         return Part(self.dataset, BLOCK, self._digests_of("")).read(0, self._grid.n_chunks).astype("i8")
 
     def problem(self) -> str | None:
-        info = describe_dataset(self.dataset)
+        info = self.dataset.describe()
         return None if (info.type, info.shape) == (COUNT, (self._grid.n_chunks,)) else "it is not one count per chunk"
 
     def digests(self) -> Digests:

@@ -17,7 +17,7 @@ from colonnade.cli.progress import counting_rows, waiting
 from colonnade.cli.text import cell, open_console, plural
 from colonnade.dataclass import dataclass
 from colonnade.model import Finding, Repair, Rule, Severity
-from colonnade.nodes.protocols import Links
+from colonnade.pager.options import Links
 from colonnade.table.checking import check, fix
 from colonnade.table.show import size_text
 

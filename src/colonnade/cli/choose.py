@@ -9,7 +9,7 @@ from colonnade.cli.answer import Facts, NoTables, print_json
 from colonnade.cli.text import ReadColumn
 from colonnade.cli.values import plain_values
 from colonnade.errors import ColumnNotFound, FormatError, UnsupportedError, UsageError
-from colonnade.nodes.protocols import Links
+from colonnade.pager.options import Links
 from colonnade.table import File, Query, Table, open
 from colonnade.table.show import type_word
 

@@ -17,7 +17,7 @@ from colonnade.errors import ColonnadeError
 
 if TYPE_CHECKING:  # imported by the commands that need them
     from colonnade.model import Severity
-    from colonnade.nodes.protocols import Links
+    from colonnade.pager.options import Links
     from colonnade.pager.receipts import Trust
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from colonnade.cli.answer import FINDINGS, FINE, Facts, print_json
 from colonnade.cli.choose import asked_columns, asked_rows, file_facts, only_table, read_columns
 from colonnade.cli.text import ReadColumn, columns_shown, say, show_side_by_side, show_unreadable
-from colonnade.nodes.protocols import Links
+from colonnade.pager.options import Links
 from colonnade.table import File, Query, Table, open
 from colonnade.table.show import rows_text
 

@@ -12,7 +12,7 @@ from colonnade.cli.text import cell, lines, new_grid, open_console, show_file, s
 from colonnade.errors import UsageError
 from colonnade.indexes import KINDS
 from colonnade.model import Finding, IndexInfo
-from colonnade.nodes.protocols import Links
+from colonnade.pager.options import Links
 from colonnade.table import File, Table, open
 from colonnade.table.show import size_text
 

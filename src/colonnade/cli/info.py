@@ -25,7 +25,7 @@ from colonnade.cli.text import (
 from colonnade.cli.values import plain_value, plain_values
 from colonnade.errors import ColonnadeError
 from colonnade.model import ColumnInfo
-from colonnade.nodes.protocols import Links
+from colonnade.pager.options import Links
 from colonnade.table import Column, Table
 from colonnade.table.show import size_text, type_word
 

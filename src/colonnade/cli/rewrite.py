@@ -16,7 +16,7 @@ from colonnade.converting import convert
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.exchange.files import Types, rows_of
-from colonnade.nodes.protocols import Links
+from colonnade.pager.options import Links
 from colonnade.table import File, Table, open
 from colonnade.table.show import size_text
 

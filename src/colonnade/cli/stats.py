@@ -25,7 +25,7 @@ from colonnade.cli.text import (
 from colonnade.cli.values import plain_values
 from colonnade.errors import ColonnadeError
 from colonnade.indexes.known import Distinct
-from colonnade.nodes.protocols import Links
+from colonnade.pager.options import Links
 from colonnade.pager.receipts import Trust
 from colonnade.query.stats import ColumnStats
 from colonnade.table import Column, open

@@ -24,7 +24,7 @@ from colonnade.cli.values import plain_values
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.model import Progress
-from colonnade.nodes.protocols import Links
+from colonnade.pager.options import Links
 from colonnade.pager.receipts import Trust
 from colonnade.pager.safe_files import open_device, written_whole
 from colonnade.query.plan import Plan

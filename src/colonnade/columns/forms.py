@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import compute as pc
-from colonnade import kernels
+from colonnade import kernels, writing
 from colonnade.arrays import Image, Int32s, UInt64s
 from colonnade.columns.arrow_types import plain_array, python_values
 from colonnade.columns.encode import ElementForm, encode, encode_one
@@ -33,9 +33,6 @@ from colonnade.columns.strings import byte_lengths, holds_nul, string_buffers
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
 from colonnade.filters.apply import trial_size
-from colonnade.h5.datasets import DatasetPlan
-from colonnade.h5.handles import create_dataset
-from colonnade.h5.row_sink import resize, write_rows
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, shown_name
 from colonnade.nodes import Dataset, Group
 from colonnade.nodes.damage import hdf5_errors
@@ -249,7 +246,7 @@ QUICKER = 4  # scale-offset is preferred up to this many times the size of defla
 
 
 def choose_filters(
-    plan: DatasetPlan, image: Image, count: int, are_codes: bool = False, is_portable: bool = False
+    plan: writing.DatasetPlan, image: Image, count: int, are_codes: bool = False, is_portable: bool = False
 ) -> str:
     """The filters that suit these rows, by trial: small, and fast to decode. "none" if they save less than a fifth.
 
@@ -271,7 +268,7 @@ def choose_filters(
     return min((text for text in costs if sizes[text] <= raw * 0.8), key=lambda text: costs[text], default="none")
 
 
-def _tried(plan: DatasetPlan, text: str, image: Image, count: int) -> float:
+def _tried(plan: writing.DatasetPlan, text: str, image: Image, count: int) -> float:
     """The size in bytes of these rows with these filters, estimated from the first rows where those are enough."""
     some = count if text == "scale-offset" else min(count, MOST_TRIED)
     return trial_size(text, plan.type, plan.fill, image[:some]) * count / max(some, 1)
@@ -455,9 +452,9 @@ def create_categories(
     if even and stored == TEXT and len(values) >= MANY:
         stored = _one_length(values) or stored
     encoded = encode(values, stored, None, name)
-    plan = DatasetPlan(stored, default_chunk_rows(len(values), stored))
-    dataset = create_dataset(group, name, plan, len(values))
-    write_rows(dataset, stored, 0, encoded.image, len(values))
+    plan = writing.DatasetPlan(stored, default_chunk_rows(len(values), stored))
+    dataset = writing.create_dataset(group, name, plan, len(values))
+    writing.write_rows(dataset, stored, 0, encoded.image, len(values))
     return dataset, stored
 
 
@@ -479,11 +476,11 @@ def add_categories(dataset: Dataset, values: pa.Array, n_before: int, column: st
     if info.type.kind == "string" and not _takes(info.type, new):
         return False
     try:
-        resize(dataset, len(values))
+        writing.resize(dataset, len(values))
     except hdf5_errors():
         return False
     encoded = encode(new, info.type, None, column)
-    write_rows(dataset, info.type, n_before, encoded.image, len(new))
+    writing.write_rows(dataset, info.type, n_before, encoded.image, len(new))
     return True
 
 

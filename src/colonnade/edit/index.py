@@ -10,11 +10,11 @@ from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 
+from colonnade import writing
 from colonnade.columns.keys import Keys
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError, UsageError
-from colonnade.h5.row_sink import CannotSkipFilter, can_grow
 from colonnade.indexes import KINDS, kind_in_file, refusal
 from colonnade.indexes.base import BAD_INDEX, Builder, Digests, Index, Options, Wrong
 from colonnade.layouts import Layout, layout_of
@@ -183,9 +183,9 @@ class Indexes:
         assert one.index is not None  # otherwise it would have been removed
         index = kind.open(one.placed.dataset, one.index.column, one.index.receipt)
         try:
-            has_room = all(map(can_grow, index.datasets()))
+            has_room = all(map(writing.can_grow, index.datasets()))
             dataset = index.refresh(self.reader(column), touched, n_before, index.options()) if has_room else None
-        except (*BAD_INDEX, CannotSkipFilter):
+        except (*BAD_INDEX, writing.CannotSkipFilter):
             dataset = None
         if dataset is None:
             self._rebuild(one, column)

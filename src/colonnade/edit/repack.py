@@ -68,7 +68,7 @@ def repack(
             if column.type == UNREADABLE:
                 continue  # copied as it is, or refused
             dataset, _ = layout.open_column(group, column)
-            where = None if dataset is None else dataset.address
+            where = None if dataset is None or column.storage == "sectioned" else dataset.address
             plan = None if where is None else _plan(column, dataset, storage)
             if where is not None and plan is not None:
                 otherwise[where] = _Rewriting(column, plan, storage.is_chosen, storage.filters == PORTABLE)

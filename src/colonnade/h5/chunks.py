@@ -22,7 +22,7 @@ from h5py.h5d import StoreInfo
 from h5py.h5f import FileID
 
 from colonnade import kernels
-from colonnade.errors import CorruptError
+from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.filters.chunk_reader import ChunkReader
 from colonnade.filters.read_plan import (
     ChunkForm,
@@ -45,7 +45,7 @@ from colonnade.h5.vetting import (
 )
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, StoredType
 from colonnade.nodes import DatasetHandle
-from colonnade.nodes.chunk_source import ChunkSource, check_address
+from colonnade.nodes.chunk_source import ChunkSource, by_chunk, check_address
 from colonnade.nodes.heap_source import AS_BYTES, HeapSource, check_lengths
 from colonnade.pager.sources import JournaledBytes, LocalBytes
 from colonnade.selection import RowNumbers
@@ -325,3 +325,66 @@ def open_heap(dataset: DatasetHandle, stored: StoredType, filters: Sequence[Filt
     if source is None:
         return None
     return HeapSource(source, stored, h5i.get_file_id(dataset).get_filesize())
+
+
+# -- references in the form of HDF5 1.12, read as they are stored: in memory they hold pointers and open handles --
+
+USUAL_SIZE = 18  # bytes of a reference on disk where file addresses have 8 bytes
+
+
+def size_as_stored(dataset: DatasetHandle, n_rows: int) -> int:
+    """Bytes of one element in the file."""
+    creation = dataset.get_create_plist()
+    total = dataset.get_storage_size()
+    if creation.get_layout() == h5d.CHUNKED:
+        chunks = dataset.get_num_chunks()
+        return int(total // (chunks * creation.get_chunk()[0])) if chunks else USUAL_SIZE
+    return int(total // n_rows) if n_rows and total else USUAL_SIZE
+
+
+def read_as_stored(dataset: DatasetHandle, size: int, rows: range, path: str) -> np.ndarray:
+    """The bytes of these rows, `size` a row; zeros where nothing was written."""
+    creation = dataset.get_create_plist()
+    layout = creation.get_layout()
+    image = np.zeros((len(rows), size), dtype="u1")
+    if layout == h5d.CHUNKED and creation.get_nfilters() == 0:
+        _read_chunks(dataset, creation.get_chunk()[0], size, rows, image)
+    elif layout == h5d.CONTIGUOUS and creation.get_external_count() == 0:
+        _read_contiguous(dataset, size, rows, image, path)
+    else:
+        raise UnsupportedError(
+            f"{path}: references in the HDF5 1.12 form are read only from contiguous or unfiltered chunked storage",
+            feature="HDF5 1.12 references",
+            path=path,
+        )
+    return image.reshape(-1).view(f"V{size}")
+
+
+def _read_chunks(dataset: DatasetHandle, chunk_rows: int, size: int, rows: range, image: np.ndarray) -> None:
+    numbers = np.arange(rows.start, rows.stop, rows.step)
+    for chunk, begin, end in by_chunk(numbers, chunk_rows):
+        start = chunk * chunk_rows
+        if dataset.get_chunk_info_by_coord((start,)).byte_offset is None:
+            continue
+        _, data = capi.read_stored_chunk(dataset, (start,))
+        stored = np.frombuffer(data, dtype="u1", count=chunk_rows * size).reshape(chunk_rows, size)
+        image[begin:end] = stored[numbers[begin:end] - start]
+
+
+def _read_contiguous(dataset: DatasetHandle, size: int, rows: range, image: np.ndarray, path: str) -> None:
+    offset = dataset.get_offset()
+    if offset is None:
+        return
+    descriptor = capi.descriptor_of(h5i.get_file_id(dataset))
+    if descriptor is None:
+        raise UnsupportedError(
+            f"{path}: references in the HDF5 1.12 form are read only from a file on disk that is open for reading",
+            feature="HDF5 1.12 references",
+            path=path,
+        )
+    source = LocalBytes(descriptor, path)
+    for place, row in enumerate(rows):
+        data = source.read_at(offset + row * size, size)
+        if len(data) != size:
+            raise CorruptError("the reference lies beyond the end of the file", path=path, row=row)
+        image[place] = np.frombuffer(data, dtype="u1")

@@ -26,12 +26,12 @@ from colonnade.h5.datatypes import describe_type, memory_type
 from colonnade.h5.filters import creation_list
 from colonnade.h5.handles import LibraryDataset, LibraryGroup
 from colonnade.h5.links import children, hard_address, names_in_order, open_dataset
-from colonnade.h5.references import NewPlaces, has_references
+from colonnade.h5.references import NewPlaces
 from colonnade.h5.vetting import creation_of, has_lost_fill, vet_fill
 from colonnade.model import Progress, StoredType
 from colonnade.nodes import Dataset, DatasetHandle, Group, GroupHandle, NodeHandle
 from colonnade.nodes.damage import hdf5_errors
-from colonnade.nodes.elements import is_shown_as_stored
+from colonnade.nodes.elements import has_references, is_shown_as_stored
 from colonnade.nodes.paths import decode_name, encode_name, join_path
 from colonnade.nodes.protocols import Child
 from colonnade.stored_dtypes import memory_dtype

@@ -24,12 +24,18 @@ from colonnade.filters.codecs import Data
 from colonnade.filters.read_plan import MOST_AT_ONCE
 from colonnade.filters.undo import DEFLATE
 from colonnade.h5 import capi
-from colonnade.h5.chunks import FLETCHER32, SHORTEST_CHECKED, vet_chunk_sizes, vet_rows
+from colonnade.h5.chunks import FLETCHER32, SHORTEST_CHECKED, read_as_stored, size_as_stored, vet_chunk_sizes, vet_rows
 from colonnade.h5.datatypes import describe_type, make_type, memory_type
-from colonnade.h5.filters import creation_list, describe_filters, load_filters, may_skip, require_filters, set_filters
-from colonnade.h5.links import link_list
+from colonnade.h5.filters import (
+    creation_list,
+    describe_filters,
+    link_list,
+    load_filters,
+    may_skip,
+    require_filters,
+    set_filters,
+)
 from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
-from colonnade.h5.references import read_as_stored, size_as_stored
 from colonnade.h5.vetting import creation_of, guarded, has_lost_fill, vet_fill
 from colonnade.model import (
     ColumnInfo,

@@ -14,13 +14,12 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 from weakref import WeakSet
 
 import h5py
 from h5py import h5f, h5fd, h5g, h5p
 
-from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError, CorruptError, FormatError, UsageError
 from colonnade.h5 import capi
 from colonnade.h5.callbacks import Callbacks
@@ -30,55 +29,29 @@ from colonnade.h5.vetting import OpenFile, open_file_of, vet_root
 from colonnade.h5.watched import Watch, watched
 from colonnade.nodes import Group
 from colonnade.nodes.damage import lack_of, raise_lack, to_corrupt_error
-from colonnade.nodes.protocols import LINKS, Links, Notes
-from colonnade.pager.disk import Disk
+from colonnade.nodes.protocols import Notes
+from colonnade.pager import disk
 from colonnade.pager.interrupts import hold_signals, release_signals, shielded
-from colonnade.pager.journal import Durability, JournaledFile, journal_path
+from colonnade.pager.journal import JournaledFile, journal_path
 from colonnade.pager.locks import (
     HDF5Lock,
-    Locking,
     WaitRequest,
     WriterLock,
+    check_no_other_writes,
     has_writer,
     lock_path,
     read_stamp,
-    try_hdf5_lock,
 )
+from colonnade.pager.options import Care, Links, Mode, Target, stream_size
 from colonnade.pager.readers import wait_for_commit
 from colonnade.pager.recovery import check_whole, clear_place, find_mark, roll_back
 from colonnade.pager.safe_files import part_path
 from colonnade.pager.sources import ByteSource, JournaledBytes, StreamBytes
 
-Mode = Literal["r", "r+", "w", "a"]
-HardLinks = Literal["refuse", "allow"]
-Target = str | os.PathLike[str] | IO[bytes] | Any
 _BOUNDS = ("earliest", "latest")
 _CACHE_SLOTS = 521  # of each open dataset's table of chunks, as in HDF5 1: the 8,191 of HDF5 2 take 64 KiB a column
-DISK = Disk()
 _HANDLES: WeakSet[FileHandle] = WeakSet()
 """All handles of this process: HDF5 keeps one memory of a file for all its readers, and a fork must disown writers."""
-
-
-@dataclass(frozen=True)
-class Care:
-    """How a file is handled: synced or not, how long to wait for others, with locks or without; how far it may lead."""
-
-    durability: Durability = "full"
-    timeout: float = 10.0
-    locking: Locking = "auto"
-    links: Links = "folder"
-    hard_links: HardLinks = "refuse"
-    hdf5_lock: bool = True
-
-    def __post_init__(self) -> None:
-        if self.durability not in ("full", "fast"):
-            raise UsageError(f"durability must be 'full' or 'fast', not {self.durability!r}")
-        if self.locking not in ("auto", "none"):
-            raise UsageError(f"locking must be 'auto' or 'none', not {self.locking!r}")
-        if self.links not in LINKS:
-            raise UsageError(f"links must be 'folder', 'none' or 'any', not {self.links!r}")
-        if self.hard_links not in ("refuse", "allow"):
-            raise UsageError(f"hard_links must be 'refuse' or 'allow', not {self.hard_links!r}")
 
 
 class FileHandle:
@@ -377,11 +350,11 @@ class FileHandle:
             raise
         try:
             self._journaled.close()
-            DISK.rename(aside, path)
+            disk.DISK.rename(aside, path)
             if self._lock is not None:
                 self._lock.count_commit()
             if self._care.durability == "full":
-                DISK.sync_folder(path.parent)
+                disk.DISK.sync_folder(path.parent)
         finally:
             self._open_again()
 
@@ -451,8 +424,8 @@ class FileHandle:
             return
         try:
             if keep:
-                DISK.rename(aside, Path(self.name))
-                DISK.sync_folder(Path(self.name).parent)
+                disk.DISK.rename(aside, Path(self.name))
+                disk.DISK.sync_folder(Path(self.name).parent)
         finally:
             aside.unlink(missing_ok=True)
 
@@ -480,7 +453,7 @@ def open_file(target: Target, mode: Mode = "r", large_root: bool = False, care: 
     if hasattr(target, "read") and hasattr(target, "seek"):
         return _open_stream(target, mode, care)
     raise UsageError(
-        f"cannot open {type(target).__name__}: give a path, an h5py.File or GroupHandle, a binary file object, or a URL"
+        f"cannot open {type(target).__name__}: give a path, an h5py.File or Group, a binary file object, or a URL"
     )
 
 
@@ -522,7 +495,7 @@ if hasattr(os, "register_at_fork"):
 def _check_h5py(file: h5py.File) -> None:
     """Refuse a file that h5py opened with half a commit in it; what is undone would change under it."""
     path = Path(os.fsdecode(file.filename))
-    if capi.descriptor_of(file.id) is not None and path.is_file() and find_mark(path.resolve(), DISK) is not None:
+    if capi.descriptor_of(file.id) is not None and path.is_file() and find_mark(path.resolve(), disk.DISK) is not None:
         raise ConflictError(
             f"cannot use {path}: it holds half a commit. Close the h5py file and open the path with colonnade",
             path=str(path),
@@ -579,14 +552,6 @@ def _check_stream(stream: IO[bytes], name: str) -> None:
     stream.seek(position)
 
 
-def stream_size(stream: IO[bytes]) -> int:
-    """The number of bytes in a seekable file object."""
-    position = stream.tell()
-    size: int = stream.seek(0, os.SEEK_END)
-    stream.seek(position)
-    return size
-
-
 def _open_path(path: Path, mode: Mode, large_root: bool, care: Care) -> FileHandle:
     empty = path.is_file() and path.stat().st_size == 0
     if mode == "w" or (mode == "a" and (empty or not path.exists())):
@@ -611,7 +576,7 @@ def _open_steady(path: Path, care: Care) -> tuple[h5py.File, list[int]]:
     deadline = time.monotonic() + care.timeout
     with WaitRequest(path if care.locking != "none" else None) as request:
         while True:
-            wait_for_commit(path, care.timeout, DISK)
+            wait_for_commit(path, care.timeout, disk.DISK)
             stamp = read_stamp(path)
             _close_stale_handles(path, stamp)
             try:
@@ -663,21 +628,11 @@ def _open_h5_to_read(path: Path, care: Care) -> h5py.File:
     file with handles that the caller has of it, and refuse to open it with and without locks in one process.
     """
     if care.locking != "none":
-        _check_no_other_writes(path)
+        check_no_other_writes(path, disk.DISK)
     try:
         return h5py.File(path, "r", driver=capi.READER, libver=_BOUNDS, locking=False, rdcc_nslots=_CACHE_SLOTS)
     except OSError as error:
         raise _explain(error, str(path), path.stat().st_size) from error
-
-
-def _check_no_other_writes(path: Path) -> None:
-    """Refuse to open a file that another HDF5 program is writing."""
-    descriptor = DISK.open(path, write=False)
-    try:
-        if not try_hdf5_lock(descriptor, exclusive=False):
-            raise ConflictError(f"{path} is in use by another process, which is writing it", path=str(path))
-    finally:
-        DISK.close(descriptor)
 
 
 @shielded
@@ -689,7 +644,7 @@ def _open_to_change(path: Path, mode: Mode, care: Care) -> FileHandle:
     lock = None
     try:
         lock = WriterLock(path, care.timeout) if care.locking != "none" else None
-        roll_back(path, DISK, care.timeout)
+        roll_back(path, disk.DISK, care.timeout)
         journaled, h5 = _open_journaled(path, care, lock)
     except BaseException:
         if lock is not None:
@@ -704,7 +659,7 @@ def _open_to_change(path: Path, mode: Mode, care: Care) -> FileHandle:
 def _open_journaled(path: Path, care: Care, lock: WriterLock | None) -> tuple[JournaledFile, h5py.File]:
     """The file for changes, by the holder of its lock."""
     count, wait = (lock.count_commit, lock.wait_for_readers) if lock is not None else (None, None)
-    journaled = JournaledFile(path, DISK, care.durability, count=count, wait=wait, library=HDF5_LOCK)
+    journaled = JournaledFile(path, disk.DISK, care.durability, count=count, wait=wait, library=HDF5_LOCK)
     try:
         _check_names(journaled.descriptor, path, care)
         if care.locking != "none":
@@ -776,12 +731,12 @@ def _create_aside(path: Path, large_root: bool, care: Care) -> FileHandle:
 
 def _create(path: Path, large_root: bool, care: Care, lock: WriterLock | None) -> FileHandle:
     """A new file aside. What a dead writer left of the old one is undone, so that its journal is not taken for ours."""
-    clear_place(path, DISK, care.timeout)
+    clear_place(path, disk.DISK, care.timeout)
     aside = part_path(path)
     creation = h5p.create(h5p.FILE_CREATE)
     if large_root:
         creation.set_attr_creation_order(h5p.CRT_ORDER_TRACKED)
-    journaled = JournaledFile(aside, DISK, care.durability, create=True, aside=True, library=HDF5_LOCK)
+    journaled = JournaledFile(aside, disk.DISK, care.durability, create=True, aside=True, library=HDF5_LOCK)
     handle = h5f.create(os.fsencode(path), h5f.ACC_TRUNC, fcpl=creation, fapl=_access_list(journaled))
     h5 = _journaled_h5(handle, journaled, "folder")
     return FileHandle(h5, str(path), journaled=journaled, lock=lock, aside=aside)
@@ -799,7 +754,7 @@ def _write_aside(
 
     from colonnade.h5.filters import creation_like
 
-    journaled = JournaledFile(aside, DISK, care.durability, create=True, library=HDF5_LOCK)
+    journaled = JournaledFile(aside, disk.DISK, care.durability, create=True, library=HDF5_LOCK)
     try:
         creation = creation_like(source.id)
         made = h5f.create(os.fsencode(aside), h5f.ACC_TRUNC, fcpl=creation, fapl=_access_list(journaled))

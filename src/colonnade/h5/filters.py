@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from h5py import h5f, h5g, h5p, h5z
+from h5py import h5f, h5g, h5p, h5t, h5z
 
 from colonnade.errors import UnsupportedError, UsageError
 from colonnade.filters.names import BUILT_IN, NAMES, PLUGINS, parse_filters
@@ -173,3 +173,12 @@ def creation_like(source: h5f.FileID) -> h5p.PropFCID:
     creation.set_attr_creation_order(root.get_attr_creation_order())
     creation.set_attr_phase_change(*root.get_attr_phase_change())
     return creation
+
+
+def link_list(path: str) -> h5p.PropLCID:
+    """How a link is made: marked as UTF-8 only where it must be, since that costs the oldest file form."""
+    links = h5p.create(h5p.LINK_CREATE)
+    links.set_create_intermediate_group(True)
+    if not path.isascii():
+        links.set_char_encoding(h5t.CSET_UTF8)
+    return links

@@ -16,7 +16,7 @@ from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5o, h5p, h5r, h5s, h5t
 
 from colonnade.errors import CorruptError, UnsupportedError, UsageError
 from colonnade.h5.attributes import copy_attributes
-from colonnade.h5.filters import creation_list
+from colonnade.h5.filters import creation_list, link_list
 from colonnade.h5.outside import REFUSED, access_in
 from colonnade.h5.vetting import (
     OpenFile,
@@ -216,15 +216,6 @@ def exists(group: GroupHandle, name: str) -> bool:
     """Whether the group has a link of this name, wherever it leads."""
     vet_links(group)
     return bool(group.links.exists(encode_name(name), lapl=access_in(open_file_of(group))))
-
-
-def link_list(path: str) -> h5p.PropLCID:
-    """How a link is made: marked as UTF-8 only where it must be, since that costs the oldest file form."""
-    links = h5p.create(h5p.LINK_CREATE)
-    links.set_create_intermediate_group(True)
-    if not path.isascii():
-        links.set_char_encoding(h5t.CSET_UTF8)
-    return links
 
 
 def create_group(group: GroupHandle, path: str, large_attributes: bool = False) -> GroupHandle:

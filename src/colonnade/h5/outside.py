@@ -25,7 +25,8 @@ from colonnade.h5.vetting import OpenFile, creation_of, open_file_of, vet_fill
 from colonnade.model import StoredType
 from colonnade.nodes import DatasetHandle, NodeHandle
 from colonnade.nodes.damage import hdf5_errors, raise_lack
-from colonnade.nodes.protocols import Links
+from colonnade.nodes.paths import is_within
+from colonnade.pager.options import Links
 
 MOST_STEPS = 16  # from file to file, or from one virtual dataset to the next
 MOST_SOURCES = 10_000
@@ -171,15 +172,6 @@ def _allow(place: Path | None, home: Path | None, links: Links, what: str, targe
         path=name,
         target=target,
     )
-
-
-def is_within(place: Path, folder: Path) -> bool:
-    """Whether a path is an ordinary file, or nothing, in this folder or below it; symbolic links are looked through."""
-    try:
-        found = place.resolve()
-        return found.is_relative_to(folder.resolve()) and (found.is_file() or not found.exists())
-    except (OSError, RuntimeError, ValueError):  # a loop of symbolic links, a name with NUL
-        return False
 
 
 def _first_place(name: str, folder: Path) -> Path | None:

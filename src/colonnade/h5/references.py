@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 import h5py
 import numpy as np
-from h5py import h5d, h5i, h5o, h5r, h5s, h5t
+from h5py import h5d, h5o, h5r, h5s, h5t
 
 from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError, UsageError
 from colonnade.filters.read_plan import MOST_AT_ONCE
@@ -23,21 +23,11 @@ from colonnade.h5.outside import check_rows
 from colonnade.h5.vetting import vet_region
 from colonnade.model import StoredType
 from colonnade.nodes import DatasetHandle, GroupHandle
-from colonnade.nodes.chunk_source import by_chunk
 from colonnade.nodes.damage import hdf5_errors, raise_lack
-from colonnade.pager.sources import LocalBytes
+from colonnade.nodes.elements import has_references
 from colonnade.stored_dtypes import memory_dtype
 
 ReferenceElements = np.ndarray
-
-
-def has_references(stored: StoredType) -> bool:
-    """Whether elements of this datatype hold references, at any depth."""
-    if stored.kind in ("object_reference", "region_reference"):
-        return True
-    if stored.base is not None and has_references(stored.base):
-        return True
-    return any(has_references(field.type) for field in stored.fields)
 
 
 class NewPlaces:
@@ -157,66 +147,3 @@ def _read_region(target: h5py.Dataset, region: h5s.SpaceID) -> object:
     values = np.empty(region.get_select_npoints(), dtype=target.dtype)
     target.id.read(h5s.create_simple(values.shape), region, values)
     return values
-
-
-# -- references as they are stored --
-
-USUAL_SIZE = 18  # bytes of a reference on disk where file addresses have 8 bytes
-
-
-def size_as_stored(dataset: DatasetHandle, n_rows: int) -> int:
-    """Bytes of one element in the file."""
-    creation = dataset.get_create_plist()
-    total = dataset.get_storage_size()
-    if creation.get_layout() == h5d.CHUNKED:
-        chunks = dataset.get_num_chunks()
-        return int(total // (chunks * creation.get_chunk()[0])) if chunks else USUAL_SIZE
-    return int(total // n_rows) if n_rows and total else USUAL_SIZE
-
-
-def read_as_stored(dataset: DatasetHandle, size: int, rows: range, path: str) -> np.ndarray:
-    """The bytes of these rows, `size` a row; zeros where nothing was written."""
-    creation = dataset.get_create_plist()
-    layout = creation.get_layout()
-    image = np.zeros((len(rows), size), dtype="u1")
-    if layout == h5d.CHUNKED and creation.get_nfilters() == 0:
-        _read_chunks(dataset, creation.get_chunk()[0], size, rows, image)
-    elif layout == h5d.CONTIGUOUS and creation.get_external_count() == 0:
-        _read_contiguous(dataset, size, rows, image, path)
-    else:
-        raise UnsupportedError(
-            f"{path}: references in the HDF5 1.12 form are read only from contiguous or unfiltered chunked storage",
-            feature="HDF5 1.12 references",
-            path=path,
-        )
-    return image.reshape(-1).view(f"V{size}")
-
-
-def _read_chunks(dataset: DatasetHandle, chunk_rows: int, size: int, rows: range, image: np.ndarray) -> None:
-    numbers = np.arange(rows.start, rows.stop, rows.step)
-    for chunk, begin, end in by_chunk(numbers, chunk_rows):
-        start = chunk * chunk_rows
-        if dataset.get_chunk_info_by_coord((start,)).byte_offset is None:
-            continue
-        _, data = capi.read_stored_chunk(dataset, (start,))
-        stored = np.frombuffer(data, dtype="u1", count=chunk_rows * size).reshape(chunk_rows, size)
-        image[begin:end] = stored[numbers[begin:end] - start]
-
-
-def _read_contiguous(dataset: DatasetHandle, size: int, rows: range, image: np.ndarray, path: str) -> None:
-    offset = dataset.get_offset()
-    if offset is None:
-        return
-    descriptor = capi.descriptor_of(h5i.get_file_id(dataset))
-    if descriptor is None:
-        raise UnsupportedError(
-            f"{path}: references in the HDF5 1.12 form are read only from a file on disk that is open for reading",
-            feature="HDF5 1.12 references",
-            path=path,
-        )
-    source = LocalBytes(descriptor, path)
-    for place, row in enumerate(rows):
-        data = source.read_at(offset + row * size, size)
-        if len(data) != size:
-            raise CorruptError("the reference lies beyond the end of the file", path=path, row=row)
-        image[place] = np.frombuffer(data, dtype="u1")

@@ -76,8 +76,9 @@ from colonnade.nodes import DatasetHandle, GroupHandle, NodeHandle
 from colonnade.nodes.chunk_source import FARTHEST
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.heap_source import SMALL_CLAIM
-from colonnade.nodes.protocols import Links, Notes
+from colonnade.nodes.protocols import Notes
 from colonnade.pager.journal import JournaledFile
+from colonnade.pager.options import Links
 from colonnade.pager.sources import BufferBytes, ByteSource, JournaledBytes, LocalBytes
 
 _MOST_HEADER = 1 << 19  # bytes of a header's continuation blocks that are read
@@ -128,6 +129,12 @@ class OpenFile:
         if self.journaled is None:
             return self._stored
         return JournaledBytes(self.journaled, self.name)
+
+    @property
+    def place(self) -> Path | None:
+        """The path of the file, resolved; None if it is not a file on disk."""
+        path = Path(self.name)
+        return None if self.is_of_python and not path.is_absolute() else path.resolve()
 
     @property
     def is_readable(self) -> bool:

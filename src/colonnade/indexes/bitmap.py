@@ -21,9 +21,6 @@ from colonnade.columns.mapping import key_type
 from colonnade.columns.missing import Mask
 from colonnade.columns.strings import Places
 from colonnade.errors import UsageError
-from colonnade.h5.datasets import DatasetPlan, resize_matrix, write_lines
-from colonnade.h5.handles import create_dataset, create_matrix
-from colonnade.h5.row_sink import resize, write_rows
 from colonnade.indexes.base import (
     Builder,
     ChangedError,
@@ -151,7 +148,7 @@ class BitmapBuilder(Builder):
         self._hashers: list[Hasher] = []
         n_bytes = -(-column.n_rows // 8)
         chunk = 1, min(limits.now.bitmap_stripe, max(n_bytes, 1))
-        self._dataset = create_matrix(group, name, (0, n_bytes), chunk, "deflate:1")
+        self._dataset = writing.create_matrix(group, name, (0, n_bytes), chunk, "deflate:1")
 
     def add(self, first_row: int, keys: Keys) -> None:
         start = 0
@@ -167,7 +164,7 @@ class BitmapBuilder(Builder):
         if self._n_waiting:
             numbers, bits = self._values.lines(join(self._waiting))
             make_room(self._dataset, self._values, self._column, self._options)
-            write_lines(self._dataset, numbers, self._first // 8, bits, new=True)
+            writing.write_lines(self._dataset, numbers, self._first // 8, bits, new=True)
             self._hash(dict(zip(numbers, bits, strict=True)), np.zeros(bits.shape[1], dtype=np.uint8))
             self._first += self._n_waiting
             self._waiting, self._n_waiting = [], 0
@@ -203,16 +200,16 @@ def make_room(dataset: Dataset, values: IndexedValues, column: ColumnInfo, optio
             "sorted_rows or chunk_bloom, or raise max_values=",
             column=column.name,
         )
-    resize_matrix(dataset, (len(values), -(-column.n_rows // 8)))
+    writing.resize_matrix(dataset, (len(values), -(-column.n_rows // 8)))
 
 
 def write_values(group: Group, name: str, dataset: Dataset, values: IndexedValues, column: ColumnInfo) -> None:
     """Create the values dataset, and the attributes of the index that refer to it."""
     stored = key_type(column)
-    made = create_dataset(group, name, DatasetPlan(stored, max(1, min(len(values), 4096))), len(values))
+    made = writing.create_dataset(group, name, writing.DatasetPlan(stored, max(1, min(len(values), 4096))), len(values))
     if values.keys is not None and len(values):
         image, _kept = keys_to_image(values.keys, stored)
-        write_rows(made, stored, 0, image, len(values))
+        writing.write_rows(made, stored, 0, image, len(values))
     writing.write_reference(dataset, "_values", made)
     writing.write_flag(dataset, "ordered", values.is_ordered)
 
@@ -334,7 +331,7 @@ class BitmapIndex(Index):
             return None
         values = IndexedValues(self.values() if len(self.values()) else None)
         n_values = len(values)
-        if not resize_matrix(self.dataset, (n_values, -(-column.n_rows // 8))):
+        if not writing.resize_matrix(self.dataset, (n_values, -(-column.n_rows // 8))):
             return None
         touched = changed | Selection.of(min(n_before, column.n_rows) // 8 * 8, column.n_rows)
         for start, stop in touched.windows(limits.now.bitmap_window):
@@ -348,13 +345,13 @@ class BitmapIndex(Index):
                 return None  # too many values now: the index is no longer useful
             block = np.zeros((len(values), bits.shape[1]), dtype=np.uint8)
             block[numbers] = bits
-            write_lines(self.dataset, range(len(values)), first // 8, block)
+            writing.write_lines(self.dataset, range(len(values)), first // 8, block)
         if len(values) != n_values:
-            resize(node, len(values))
+            writing.resize(node, len(values))
             assert values.keys is not None  # there are values
             stored = key_type(column)
             image, _kept = keys_to_image(values.keys, stored)
-            write_rows(node, stored, 0, image, len(values))
+            writing.write_rows(node, stored, 0, image, len(values))
         writing.write_flag(self.dataset, "ordered", values.is_ordered)
         self._values = self._part = None
         return self.dataset

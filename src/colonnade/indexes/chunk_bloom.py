@@ -16,8 +16,6 @@ from colonnade import kernels, limits, writing
 from colonnade.arrays import Int64s, Octets
 from colonnade.columns.keys import Keys, NumberKeys, make_keys, stored_keys
 from colonnade.columns.mapping import key_type
-from colonnade.h5.datasets import resize_matrix, write_matrix
-from colonnade.h5.handles import create_matrix
 from colonnade.indexes.base import (
     CHUNK_SHAPE,
     Builder,
@@ -103,7 +101,7 @@ class BloomBuilder(Builder):
         self._column = column
         self._k, self._m_bits = choose_size(min(column.grid.chunk_rows, max(column.n_rows, 1)), options.error_rate)
         shape = (column.grid.n_chunks, self._m_bits // 8)
-        self._dataset = create_matrix(group, name, shape, (1, shape[1]))
+        self._dataset = writing.create_matrix(group, name, shape, (1, shape[1]))
         self._waiting: list[object] = []
         self._done = 0
 
@@ -114,7 +112,7 @@ class BloomBuilder(Builder):
 
     def _flush(self) -> None:
         if self._waiting:
-            write_matrix(self._dataset, self._done, 0, np.array(self._waiting))
+            writing.write_matrix(self._dataset, self._done, 0, np.array(self._waiting))
             self._done += len(self._waiting)
             self._waiting = []
 
@@ -194,11 +192,13 @@ class BloomIndex(Index):
         if n_before <= grid.chunk_rows and 2 * m_bits <= wanted:
             return None
         self._part = None
-        if not resize_matrix(self.dataset, (grid.n_chunks, m_bits // 8)):
+        if not writing.resize_matrix(self.dataset, (grid.n_chunks, m_bits // 8)):
             return None
         touched = changed | Selection.of(min(n_before, grid.n_rows) // grid.chunk_rows * grid.chunk_rows, grid.n_rows)
         for chunk, keys in chunk_keys(source, grid, iter(touched.chunks(grid.chunk_rows).tolist())):
-            write_matrix(self.dataset, chunk, 0, make_filter(keys, key_type(source.column).size, k, m_bits)[None])
+            writing.write_matrix(
+                self.dataset, chunk, 0, make_filter(keys, key_type(source.column).size, k, m_bits)[None]
+            )
         return self.dataset
 
     def verify(self, source: KeySource, options: Options) -> Iterator[Wrong]:

@@ -23,9 +23,6 @@ from colonnade.columns.decode import fill_is_nan
 from colonnade.columns.keys import Keys, image_to_keys, join, keys_to_image, make_keys
 from colonnade.columns.mapping import key_type
 from colonnade.columns.missing import Mask
-from colonnade.h5.datasets import DatasetPlan
-from colonnade.h5.handles import create_dataset
-from colonnade.h5.row_sink import resize, write_rows
 from colonnade.indexes.base import (
     CHUNK_SHAPE,
     Builder,
@@ -74,8 +71,8 @@ class MinMaxBuilder(Builder):
 
     def finish(self) -> Dataset:
         n = len(self._entries)
-        plan = DatasetPlan(entry_type(self._column), max(1, min(n, 4096)))
-        dataset = create_dataset(self._group, self._name, plan, n)
+        plan = writing.DatasetPlan(entry_type(self._column), max(1, min(n, 4096)))
+        dataset = writing.create_dataset(self._group, self._name, plan, n)
         self._entries.write(dataset, 0)
         writing.write_integers(dataset, "chunk_shape", [self._column.grid.chunk_rows])
         return dataset
@@ -121,7 +118,7 @@ class _Entries:
                 kept.append(memory)
         for column, name in enumerate(_COUNTS):
             image[name] = [counts[column] for counts in self._counts]
-        write_rows(dataset, stored, first, image, len(self))
+        writing.write_rows(dataset, stored, first, image, len(self))
 
 
 class MinMaxIndex(Index):
@@ -222,7 +219,7 @@ class MinMaxIndex(Index):
     def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Dataset | None:
         grid = source.column.grid
         self._read = None
-        resize(self.dataset, grid.n_chunks)
+        writing.resize(self.dataset, grid.n_chunks)
         touched = changed | Selection.of(min(n_before, grid.n_rows) // grid.chunk_rows * grid.chunk_rows, grid.n_rows)
         for chunk, keys in chunk_keys(source, grid, iter(touched.chunks(grid.chunk_rows).tolist())):
             entry = _Entries(source.column)

@@ -25,9 +25,6 @@ from colonnade.columns.keys import Keys, NumberKeys, Numbers, stored_keys
 from colonnade.columns.mapping import key_type
 from colonnade.columns.strings import Places
 from colonnade.filters.codecs import new_array
-from colonnade.h5.datasets import DatasetPlan
-from colonnade.h5.handles import create_dataset
-from colonnade.h5.row_sink import resize, write_rows
 from colonnade.indexes.base import (
     Asking,
     Builder,
@@ -92,8 +89,8 @@ class SortedRowsBuilder(Builder):
     def finish(self) -> Dataset:
         stored = row_type(self._column.n_rows)
         n_rows = self._column.n_rows
-        plan = DatasetPlan(stored, max(1, min(CHUNK, n_rows)))
-        dataset = create_dataset(self._group, self._name, plan, n_rows)
+        plan = writing.DatasetPlan(stored, max(1, min(CHUNK, n_rows)))
+        dataset = writing.create_dataset(self._group, self._name, plan, n_rows)
         with self._sorter as order:
             write_order(dataset, order, self._column)
         return dataset
@@ -105,7 +102,7 @@ def write_order(dataset: Dataset, order: SortOrder, column: ColumnInfo) -> None:
     at = 0
     for rows in order.rows():
         image = rows.astype(f"u{info.type.size}")
-        write_rows(dataset, info.type, at, image, len(image))
+        writing.write_rows(dataset, info.type, at, image, len(image))
         at += len(image)
     write_tails(dataset, order.n_missing, order.n_nan, column)
 
@@ -273,7 +270,7 @@ class SortedRowsIndex(Index):
                 return self._sort_anew(source, options)
             order = self._cut(n_rows)
             self._part = self._read_tails = None
-            resize(self.dataset, n_rows)
+            writing.resize(self.dataset, n_rows)
             write_order(self.dataset, order, column)
             return self.dataset
         return self._grow(source, n_before, options)
@@ -323,8 +320,8 @@ class SortedRowsIndex(Index):
         """Write the rows from position `first`, the start of a block, and the tail lengths if they changed."""
         stored = self.dataset.describe().type
         before = self._tails
-        resize(self.dataset, first + len(rows))
-        write_rows(self.dataset, stored, first, rows, len(rows))
+        writing.resize(self.dataset, first + len(rows))
+        writing.write_rows(self.dataset, stored, first, rows, len(rows))
         if tails != before:
             write_tails(self.dataset, *tails, column)
         self._part, self._read_tails = None, tails
@@ -337,7 +334,7 @@ class SortedRowsIndex(Index):
 
     def _sort_anew(self, source: KeySource, options: Options) -> Dataset | None:
         self._part = self._read_tails = None
-        resize(self.dataset, source.column.n_rows)
+        writing.resize(self.dataset, source.column.n_rows)
         with sorter(options.memory) as order:
             for chunk, keys in chunk_keys(source, source.column.grid, range(source.column.grid.n_chunks)):
                 order.add(source.column.grid.bounds(chunk)[0], keys)

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from colonnade import writing
 from colonnade.dataclass import dataclass
-from colonnade.h5.references import has_references
 from colonnade.model import ColumnInfo, ColumnOptions, TableInfo
 from colonnade.nodes import Group, Node, attributes
+from colonnade.nodes.elements import has_references
 
 # The marks of a column: its AnnData type. Those of a group: its column-order where the row labels are a column too, and
 # the name that was given to labels without a name; of a group that held frames, its encoding.

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from colonnade import writing
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
-from colonnade.h5.handles import create_group
-from colonnade.h5.links import rename as rename_link
-from colonnade.h5.links import unlink
 from colonnade.indexes.base import Index
 from colonnade.model import IndexInfo, shown_name
 from colonnade.nodes import Dataset, Group, attributes
@@ -96,7 +94,7 @@ def place_index(group: Group, column: str, kind: str) -> tuple[Any, str]:
             f"cannot place a search index: {HOME} exists and is not a group. Rename that object.", column=column
         )
     if home is None:
-        home = create_group(group, HOME)
+        home = writing.create_group(group, HOME)
     name = base = f"{column}__{kind}"
     number = 2
     while home.has_link(name) or home.has_link(f"{name}__values"):
@@ -112,21 +110,21 @@ def discard_index(group: Group, name: str) -> None:
         return
     for ending in ("", "__values"):
         if home.has_link(name + ending):
-            unlink(home, name + ending)
+            writing.unlink(home, name + ending)
     if not home.children():
-        unlink(group, HOME)
+        writing.unlink(group, HOME)
 
 
 def remove_index(group: Group, index: PlacedIndex) -> None:
     """Remove a search index and its values. The layout removes the references to it."""
     home = group_at(group, HOME)
     targets = {node.address for node in values_of(index.dataset)}
-    unlink(home, index.name)
+    writing.unlink(home, index.name)
     for child in home.children():
         if child.kind == "dataset" and child.address in targets:
-            unlink(home, child.name)
+            writing.unlink(home, child.name)
     if not home.children():
-        unlink(group, HOME)
+        writing.unlink(group, HOME)
 
 
 def rename_placed(group: Group, index: PlacedIndex, column: str, new_name: str) -> None:
@@ -137,7 +135,7 @@ def rename_placed(group: Group, index: PlacedIndex, column: str, new_name: str) 
     wanted = new_name + index.name[len(column) :]
     for ending in ("", "__values"):
         if home.has_link(index.name + ending) and not home.has_link(wanted + ending):
-            rename_link(home, index.name + ending, wanted + ending)
+            writing.rename(home, index.name + ending, wanted + ending)
 
 
 def stored_bytes(index: PlacedIndex) -> int:

@@ -90,3 +90,12 @@ def fill_element(stored: StoredType, fill: bytes) -> tuple[Image, list[object]]:
     element["length"] = len(fill) // memory_dtype(stored.item).itemsize
     element["pointer"] = ctypes.addressof(kept)
     return element, [kept]
+
+
+def has_references(stored: StoredType) -> bool:
+    """Whether elements of this datatype hold references, at any depth."""
+    if stored.kind in ("object_reference", "region_reference"):
+        return True
+    if stored.base is not None and has_references(stored.base):
+        return True
+    return any(has_references(field.type) for field in stored.fields)

@@ -8,6 +8,7 @@ the file) are not.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
+from pathlib import Path
 from typing import TypeGuard
 
 from colonnade.errors import CorruptError, FormatError
@@ -79,3 +80,12 @@ def walk_groups(
                 seen.add(child.address)
                 below.append((join_path(path, child.name), opened))
         pending.extend(reversed(below))
+
+
+def is_within(place: Path, folder: Path) -> bool:
+    """Whether a path is an ordinary file, or nothing, in this folder or below it; symbolic links are looked through."""
+    try:
+        found = place.resolve()
+        return found.is_relative_to(folder.resolve()) and (found.is_file() or not found.exists())
+    except (OSError, RuntimeError, ValueError):  # a loop of symbolic links, a name with NUL
+        return False

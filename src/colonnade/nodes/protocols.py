@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from colonnade.dataclass import dataclass
 from colonnade.model import StoredType
+from colonnade.pager.options import Links
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
+    from pathlib import Path
     from typing import Protocol
 
     import numpy as np
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
     from colonnade.pager.sources import ByteSource
 
 NodeKind = Literal["group", "dataset", "datatype", "soft link", "external link", "broken"]
-Links = Literal["folder", "none", "any"]
-LINKS = ("folder", "none", "any")
 Notes = dict[str, object]
 """What layouts keep while a file is open, by name."""
 
@@ -102,6 +102,10 @@ if TYPE_CHECKING:
         name: str
         notes: Notes
         links: Links
+
+        @property
+        def place(self) -> Path | None:
+            """The path of the file, resolved; None if it is not a file on disk."""
 
     class ReadableNode(Protocol):
         """An object of a file: a group, a dataset or a committed datatype."""

@@ -101,3 +101,7 @@ class Disk:
 
     def rename(self, path: Path, new_path: Path) -> None:
         path.replace(new_path)
+
+
+DISK = Disk()
+"""The disk of this process, which tests replace: `disk.DISK`."""

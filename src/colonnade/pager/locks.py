@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from colonnade.errors import ConflictError
+from colonnade.pager.disk import Disk
 from colonnade.pager.interrupts import pause, shielded
 from colonnade.pager.safe_files import open_existing, open_or_create
 
@@ -398,3 +399,13 @@ def try_hdf5_lock(descriptor: int, exclusive: bool) -> bool:
     except OSError as error:
         return error.errno in NO_LOCKS
     return True
+
+
+def check_no_other_writes(path: Path, disk: Disk) -> None:
+    """Refuse to open a file that another HDF5 program is writing."""
+    descriptor = disk.open(path, write=False)
+    try:
+        if not try_hdf5_lock(descriptor, exclusive=False):
+            raise ConflictError(f"{path} is in use by another process, which is writing it", path=str(path))
+    finally:
+        disk.close(descriptor)

@@ -17,7 +17,7 @@ from colonnade.errors import ConflictError, UsageError
 from colonnade.pager.disk import Disk
 from colonnade.pager.interrupts import hold_signals, pause, release_signals, shielded
 from colonnade.pager.journal import journal_path
-from colonnade.pager.locks import WaitRequest, WriterLock, has_writer, read_stamp
+from colonnade.pager.locks import Locking, WaitRequest, WriterLock, has_writer, read_stamp
 from colonnade.pager.recovery import find_mark, half_commit, roll_back
 from colonnade.pager.safe_files import open_existing
 from colonnade.pager.sources import ByteSource, LocalBytes
@@ -121,36 +121,45 @@ class CommittedFile:
     `generation` counts the states seen so far.
     """
 
-    def __init__(self, target: Path | ByteSource, name: str, disk: Disk) -> None:
-        """disk: for undoing the commit of a writer that has crashed."""
+    def __init__(
+        self,
+        target: Path | ByteSource,
+        name: str,
+        disk: Disk,
+        timeout: float = _TIMEOUT,
+        locking: Locking = "auto",
+    ) -> None:
+        """disk: for undoing the commit of a writer that has crashed. timeout: seconds to wait for the end of a commit.
+        locking: "none" to take no locks."""
         self.name = name
         self.generation = 0
         self._disk = disk
         self._path = target if isinstance(target, Path) else None
         self._source = target if isinstance(target, ByteSource) else None
-        self._descriptor = -1
         self._stamp: list[int] = []
+        self._timeout = timeout
+        self._locking = locking
         self._closed = False
 
     def consistent(self, read: Callable[[ByteSource], T]) -> T:
         """The result of `read` on one state of the file."""
-        return read_between_commits(self, lambda: read(self._current()))
+        return read_between_commits(self, lambda: read(self.current))
 
     def refresh(self) -> ByteSource:
         """The bytes of the file as of the last commit."""
         if self._closed:
             raise UsageError(f"{self.name} is closed")
         if self._path is not None:
-            wait_for_commit(self._path, _TIMEOUT, self._disk)
+            wait_for_commit(self._path, self._timeout, self._disk)
             stamp = read_stamp(self._path)
             if self._source is None or stamp != self._stamp:
-                self._close_descriptor()
-                self._descriptor = open_existing(self._path)
-                self._stamp, self._source = stamp, LocalBytes(self._descriptor, self.name)
+                self._stamp, self._source = stamp, OwnedBytes(open_existing(self._path), self.name)
                 self.generation += 1
-        return self._current()
+        return self.current
 
-    def _current(self) -> ByteSource:
+    @property
+    def current(self) -> ByteSource:
+        """The bytes of the file as of the last `refresh`."""
         assert self._source is not None  # set by the constructor or by `refresh`
         return self._source
 
@@ -162,20 +171,19 @@ class CommittedFile:
 
     def wait_request(self) -> WaitRequest:
         """The request to writers to wait, for a reader that they disturb."""
-        return WaitRequest(self._path)
+        return WaitRequest(self._path if self._locking != "none" else None)
 
     def close(self) -> None:
         """Close the file."""
         self._closed = True
-        self._close_descriptor()
+        self._source = None  # whoever still reads from it may: its descriptor is closed with it
 
-    def _close_descriptor(self) -> None:
-        descriptor, self._descriptor, self._source = self._descriptor, -1, None
-        if descriptor >= 0:
-            os.close(descriptor)
+
+class OwnedBytes(LocalBytes):
+    """The bytes of a file on a local disk, by a descriptor of its own, which is closed when nobody uses it any more."""
 
     def __del__(self) -> None:
-        self._close_descriptor() if hasattr(self, "_descriptor") else None
+        os.close(self.descriptor)
 
 
 def wait_for_commit(path: Path, timeout: float, disk: Disk) -> None:

@@ -13,12 +13,10 @@ from collections.abc import Iterable, Sequence
 from typing import IO, TYPE_CHECKING
 
 from colonnade.errors import CorruptError
-from colonnade.pager.disk import Disk
+from colonnade.pager.disk import DISK, Disk
 
 if TYPE_CHECKING:
     from colonnade.pager.journal import JournaledFile
-
-_DISK = Disk()
 
 
 class ByteSource:
@@ -59,7 +57,7 @@ class ByteSource:
 class LocalBytes(ByteSource):
     """The bytes of a file on a local disk, by its open descriptor, which belongs to the caller."""
 
-    def __init__(self, descriptor: int, name: str, disk: Disk = _DISK) -> None:
+    def __init__(self, descriptor: int, name: str, disk: Disk = DISK) -> None:
         super().__init__(name, disk.length(descriptor))
         self.descriptor = descriptor
         self._disk = disk

@@ -10,18 +10,21 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from colonnade.errors import ConflictError, FormatError, UsageError
-from colonnade.h5 import files
-from colonnade.h5.files import FileHandle, Mode, open_file
+from colonnade.pager import disk
+from colonnade.pager.options import Mode
 from colonnade.pager.readers import CommittedFile
 from colonnade.pager.receipts import Receipts, file_state, load_receipts, save_receipts
 from colonnade.pager.recovery import check_whole
 from colonnade.pager.sources import BufferBytes, ByteSource, StreamBytes
 
+if TYPE_CHECKING:
+    from colonnade.h5.files import FileHandle
+
 T = TypeVar("T")
-FileChanger = Callable[[Callable[[FileHandle], None]], None]
+FileChanger = Callable[[Callable[["FileHandle"], None]], None]
 """Runs a function that changes a file, as one commit or as part of one."""
 SparseTarget = str | os.PathLike[str] | bytes | bytearray | memoryview | Any
 
@@ -33,11 +36,11 @@ class OpenTarget(CommittedFile):
         self._read_only = read_only
         if isinstance(target, (str, os.PathLike)):
             path = Path(target).resolve()
-            super().__init__(path, str(target), files.DISK)
+            super().__init__(path, str(target), disk.DISK)
             _check_path(path)
         else:
             source = _source_of(target)
-            super().__init__(source, source.name, files.DISK)
+            super().__init__(source, source.name, disk.DISK)
             check_whole(source)
 
     def change(self, work: Callable[[FileHandle], None]) -> None:
@@ -106,6 +109,8 @@ def change_path(path: Path, mode: Mode, work: Callable[[FileHandle], None]) -> N
 
     Only sparse arrays are changed, which have no search indexes, so the indexes of the file stay trusted.
     """
+    from colonnade.h5.files import open_file
+
     handle = open_file(path, mode)
     try:
         if handle.path is not None and not handle.is_new:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Literal, Never
 import pyarrow as pa
 
 from colonnade.errors import UsageError
-from colonnade.h5.files import Mode as FileMode
-from colonnade.h5.files import Target, open_file
 from colonnade.layouts import located, new_directory
 from colonnade.model import ColumnOptions, Progress
-from colonnade.nodes.protocols import Links
+from colonnade.opening import open_file
+from colonnade.pager.options import Links, Target
+from colonnade.pager.options import Mode as FileMode
 from colonnade.pager.receipts import Trust
 from colonnade.table.file import File, open
 from colonnade.table.table import Table

@@ -8,10 +8,9 @@ from typing import Any
 
 from colonnade.checking import Check, Findings, Fixed, apply_repairs, layout_rules, not_hdf5, not_located, plan_repairs
 from colonnade.errors import FormatError, UsageError
-from colonnade.h5.files import Target
 from colonnade.layouts import LAYOUTS, located
 from colonnade.model import Progress
-from colonnade.nodes.protocols import Links
+from colonnade.pager.options import Links, Target
 from colonnade.table.file import File, open
 from colonnade.table.sparse import opened
 

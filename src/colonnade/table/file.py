@@ -13,22 +13,20 @@ from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar
 
 import pyarrow as pa
 
+from colonnade import writing
 from colonnade.errors import ConflictError, FormatError, TableNotFound, UnsupportedError, UsageError
-from colonnade.h5.attributes import write_values
-from colonnade.h5.datasets import is_touched
-from colonnade.h5.files import Care, FileHandle, HardLinks, Target, open_file
-from colonnade.h5.files import Mode as FileMode
-from colonnade.h5.links import unlink
 from colonnade.layouts import Layout, follow_file, later_revision, layout_of, listed_columns, located
 from colonnade.model import ColumnOptions, Progress, TableInfo
 from colonnade.nodes import Dataset, Group
 from colonnade.nodes.attributes import Attributes, read_values
 from colonnade.nodes.damage import to_corrupt_error, translate_hdf5_errors
 from colonnade.nodes.paths import join_path, walk_groups
-from colonnade.nodes.protocols import Links
+from colonnade.opening import open_file
 from colonnade.pager.interrupts import shielded
 from colonnade.pager.journal import Durability
 from colonnade.pager.locks import Locking
+from colonnade.pager.options import Care, HardLinks, Library, Links, Target
+from colonnade.pager.options import Mode as FileMode
 from colonnade.pager.readers import Attempts
 from colonnade.pager.receipts import Receipts, Trust, file_state, load_receipts, save_receipts
 from colonnade.sealed import Sealed
@@ -38,6 +36,7 @@ from colonnade.threads import default_threads
 
 if TYPE_CHECKING:
     from colonnade.edit.create import Draft, WriteMode
+    from colonnade.h5.files import FileHandle
     from colonnade.layouts import NewSidecars
     from colonnade.layouts.foreign_tables import ForeignTable
 
@@ -56,6 +55,7 @@ def open(  # noqa: A001 - the name is the public contract
     hard_links: HardLinks = "refuse",
     hdf5_lock: bool = True,
     n_threads: int | None = None,
+    library: Library = "auto",
 ) -> File:
     """Open an HDF5 file: a path, an open h5py.File or group, a binary file object, or an fsspec URL.
 
@@ -70,7 +70,9 @@ def open(  # noqa: A001 - the name is the public contract
     last setting applies. hard_links: whether a file with several names (hard links) may be changed: "refuse" or
     "allow". The lock and the journal are next to the name that was opened, and the change also appears under the other
     names, which may be backups. n_threads: threads that read and decompress chunks; by default $COLONNADE_THREADS, or
-    the number of cores.
+    the number of cores. library: a file that is opened for reading is read by colonnade itself; what it does not know
+    (external storage, virtual datasets, plugin filters) goes to the HDF5 library ("auto"), or is refused ("never"): the
+    choice for untrusted files.
 
     >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
     >>> with cn.open("run.h5") as f:
@@ -81,7 +83,7 @@ def open(  # noqa: A001 - the name is the public contract
         raise UsageError(f"n_threads must be at least 1, not {n_threads}")
     if trust not in ("verified", "always", "never"):
         raise UsageError(f"trust must be 'verified', 'always' or 'never', not {trust!r}")
-    care = Care(durability, timeout, locking, links, hard_links, hdf5_lock)
+    care = Care(durability, timeout, locking, links, hard_links, hdf5_lock, library)
     place, notes = located(target)
     handle = open_file(place, mode, care=care)
     handle.notes |= notes
@@ -170,7 +172,7 @@ class File(Sealed):
         owned = self._consistent(self._owned_attributes)
         check_names((*new, *without), owned, Table, f"file {self.name}")
         with self._change():
-            write_values(self._handle.root, new, without)
+            writing.write_values(self._handle.root, new, without)
 
     def tables(self) -> list[str]:
         """The paths of all tables; broken and unknown objects are skipped.
@@ -444,7 +446,7 @@ class File(Sealed):
                 del self._receipts[place]
             layout.edit.clear(group)
             if info.path != "/" and not group.link_names():
-                unlink(self._handle.root, info.path)
+                writing.unlink(self._handle.root, info.path)
 
     def _remove_sparse(self, table: str) -> None:
         """Remove the sparse columns of a table before the rest of it; HDF5 cannot remove them."""
@@ -458,7 +460,7 @@ class File(Sealed):
             raise UsageError(f"{self.name} was not opened from a path, so its sparse columns cannot be removed")
         retire_arrays(self._handle, paths)
         for path in paths:
-            unlink(self._handle.root, path)
+            writing.unlink(self._handle.root, path)
 
     def repack(
         self,
@@ -563,7 +565,9 @@ class File(Sealed):
     def _forget_touched(self, written: list[tuple[int, int]]) -> None:
         """Drop the receipts of columns whose rows were written without this library, through `file.h5`."""
         for path, name in {place[:2] for place in self._receipts} if written else ():
-            if any(dataset is None or is_touched(dataset, written) for dataset in self._row_datasets(path, name)):
+            if any(
+                dataset is None or writing.is_touched(dataset, written) for dataset in self._row_datasets(path, name)
+            ):
                 self._receipts = {place: kept for place, kept in self._receipts.items() if place[:2] != (path, name)}
 
     def _row_datasets(self, path: str, name: str) -> list[Dataset | None]:

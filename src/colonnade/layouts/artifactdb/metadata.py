@@ -19,11 +19,11 @@ import pyarrow as pa
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError
 from colonnade.h5.files import open_file
-from colonnade.h5.outside import file_place, is_within
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.names import Generation
 from colonnade.nodes import Group
 from colonnade.nodes.elements import claims_too_much
+from colonnade.nodes.paths import is_within
 from colonnade.nodes.protocols import Notes
 
 LARGEST_DOCUMENT = 64 << 20
@@ -198,7 +198,7 @@ def _given(group: Group) -> Metadata | None:
 
 def metadata_of_file(group: Group) -> Metadata | None:
     """The metadata of a group's file, if there are any and they can be read."""
-    file = file_place(group)
+    file = group.file.place
     return None if file is None else _given(group) or stored_metadata(file)
 
 
@@ -230,7 +230,7 @@ def _read_once(place: Path, *_stamp: int) -> Metadata:
 
 def metadata_of(group: Group, path: str) -> Metadata | None:
     """The metadata of a group's file, if they describe the group."""
-    file = file_place(group)
+    file = group.file.place
     if file is None:
         return None
     for found in (_given(group), stored_metadata(file)):
@@ -297,7 +297,7 @@ def read_object_file(folder: Path) -> ObjectFile | None:
 
 def directory_of(group: Group) -> Path | None:
     """The ArtifactDB directory that a group's file is in; None if it is not in one."""
-    file = file_place(group)
+    file = group.file.place
     if file is None or file.name != names.BASIC_COLUMNS or not (file.parent / names.OBJECT_FILE).is_file():
         return None
     return file.parent

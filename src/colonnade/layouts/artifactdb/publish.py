@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
-from colonnade.h5.outside import file_place
 from colonnade.layouts.artifactdb import names, write
 from colonnade.layouts.artifactdb.documents import (
     described_frame,
@@ -124,7 +123,7 @@ class Publisher:
             raise UsageError(
                 f"{before.place} describes the frame {before.group!r}, and can describe only one. Write this "
                 "one to a file of its own.",
-                path=str(file_place(root)),
+                path=str(root.file.place),
             )
 
     def _complete_legacy_group(
@@ -135,7 +134,7 @@ class Publisher:
         self.columns = list(columns)
         self.has_row_names = bool(labels)
         self.n_rows = next((one.n_rows for one in (*columns, *labels)), 0)
-        file = file_place(group)
+        file = group.file.place
         if file is not None:
             give(group.file.notes, self._noted(file, group.path))
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError, UnsupportedError
-from colonnade.h5.outside import file_place
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.describe import INT32_MIN, describe, generation_of
 from colonnade.layouts.artifactdb.metadata import (
@@ -86,7 +85,7 @@ class RawFrame:
     @cached_property
     def file(self) -> Path | None:
         """The path of the HDF5 file; None if it is not a file on disk."""
-        return file_place(self.group)
+        return self.group.file.place
 
     @cached_property
     def object_file(self) -> ObjectFile | str | None:
@@ -247,7 +246,7 @@ def inspect(group: Group, path: str, deep: bool, asked: Generation | None) -> Ra
 def _inspect(group: Group, path: str, deep: bool, asked: Generation | None, node: RawNode | None) -> RawFrame:
     metadata = metadata_of(group, path)
     made = asked if asked is not None else generation_of(group, metadata)
-    file = file_place(group)
+    file = group.file.place
     in_folder = made.family == "directory" and file is not None
     frame = RawFrame(
         group=group,
