@@ -53,10 +53,10 @@ def unpack_blosc(buffer: memoryview, out: ByteBuffer) -> None:
     if head.is_zeros:
         out[...] = 0
     elif head.is_copy:
-        kept = buffer[head.length :]
-        if len(kept) != len(out):
+        stored = buffer[head.length :]
+        if len(stored) != len(out):
             raise ValueError("a blosc chunk that is not packed has the wrong length")
-        out[...] = np.frombuffer(kept, dtype=np.uint8)
+        out[...] = np.frombuffer(stored, dtype=np.uint8)
     else:
         _unpack_blocks(buffer, head, out)
 
@@ -71,10 +71,10 @@ def unpack_frame(frame: memoryview, out: ByteBuffer) -> None:
         raise ValueError("the head of a blosc2 frame makes no sense")
     index = np.empty(8, dtype=np.uint8)
     unpack_blosc(frame[begin + packed : begin + packed + _INDEX], index)
-    place = int.from_bytes(index.tobytes(), "little")
-    if place == 0 and packed:
+    offset = int.from_bytes(index.tobytes(), "little")
+    if offset == 0 and packed:
         unpack_blosc(frame[begin : begin + packed], out)
-    elif place == _NOTHING_BUT_ZEROS and not packed:
+    elif offset == _NOTHING_BUT_ZEROS and not packed:
         out[...] = 0
     else:
         raise ValueError("a blosc2 frame holds more than one buffer")
@@ -117,11 +117,13 @@ def _unpack_blocks(buffer: memoryview, head: _Head, out: ByteBuffer) -> None:
     for number in range(n_blocks):
         at = head.length + 4 * number
         target = out[number * head.block : (number + 1) * head.block]
-        made = target if packed is None else packed[: len(target)]
+        shuffled = target if packed is None else packed[: len(target)]
         is_last = len(target) < head.block
-        _unpack_block(buffer, int.from_bytes(buffer[at : at + 4], "little"), head, made, 1 if is_last else n_streams)
+        _unpack_block(
+            buffer, int.from_bytes(buffer[at : at + 4], "little"), head, shuffled, 1 if is_last else n_streams
+        )
         if packed is not None:
-            _unshuffle(made, target, head)
+            _unshuffle(shuffled, target, head)
 
 
 def _streams_of(head: _Head) -> int:

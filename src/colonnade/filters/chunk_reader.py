@@ -89,9 +89,9 @@ class ChunkReader:
         try:
             return self._form.pipeline.undo_many(data, chunks.sizes, target, look) is not False
         except ValueError:
-            for place in range(len(chunks.sizes)):  # one by one, so that the error names the chunk
-                begin = piece.begin + place * chunk_rows
-                self._read(ChunkSpan(begin, chunks.chunk(place), 0, chunk_rows), out, None)
+            for position in range(len(chunks.sizes)):  # one by one, so that the error names the chunk
+                begin = piece.begin + position * chunk_rows
+                self._read(ChunkSpan(begin, chunks.chunk(position), 0, chunk_rows), out, None)
             return True
 
     def _load_many(self, chunks: Located, target: ByteBuffer, look: bytes | None = None) -> bool | None:
@@ -183,9 +183,9 @@ class ChunkReader:
         data[:SCALE_OFFSET_HEAD] = head
         self.load(chunk.address + SCALE_OFFSET_HEAD + skipped, data[SCALE_OFFSET_HEAD:])
         dtype, fill, decimals = packed
-        made = new_array(count, dtype)
-        kernels.decode_scaleoffset(data, made, fill, decimals)
-        out.view(dtype)[...] = made[first - begin :]
+        unpacked = new_array(count, dtype)
+        kernels.decode_scaleoffset(data, unpacked, fill, decimals)
+        out.view(dtype)[...] = unpacked[first - begin :]
 
     def _read_rows(self, piece: ChunkRows, out: np.ndarray) -> None:
         """Scattered rows of a chunk, in the cheapest way."""

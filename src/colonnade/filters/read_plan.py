@@ -63,10 +63,10 @@ class Located(NamedTuple):
     sizes: RowNumbers
     masks: RowNumbers | None = None
 
-    def chunk(self, place: int) -> StoredChunk:
+    def chunk(self, position: int) -> StoredChunk:
         """The chunk at a position in these arrays."""
-        mask = 0 if self.masks is None else int(self.masks[place])
-        return StoredChunk(int(self.numbers[place]), int(self.addresses[place]), int(self.sizes[place]), mask)
+        mask = 0 if self.masks is None else int(self.masks[position])
+        return StoredChunk(int(self.numbers[position]), int(self.addresses[position]), int(self.sizes[position]), mask)
 
 
 class StoredChunk(NamedTuple):
@@ -200,8 +200,8 @@ def _together(
         if n_chunks == 1:
             yield _span(form, chunks.chunk(first), start, stop)
         else:
-            some = slice(first, first + n_chunks)
-            part = Located(chunks.numbers[some], chunks.addresses[some], chunks.sizes[some])
+            span = slice(first, first + n_chunks)
+            part = Located(chunks.numbers[span], chunks.addresses[span], chunks.sizes[span])
             yield WholeChunks(int(chunks.numbers[first]) * form.chunk_rows - start, part)
         first += n_chunks
     if last < end:
@@ -243,8 +243,8 @@ def plan_rows(form: ChunkForm, rows: RowNumbers, ends: RowNumbers, chunks: Locat
         return ReadPlan(len(rows), [PickedRows(chunks, ends, rows - rows // form.chunk_rows * form.chunk_rows)])
     pieces: list[Piece] = []
     begin = 0
-    for place, end in enumerate(ends.tolist()):
-        chunk = chunks.chunk(place)
+    for position, end in enumerate(ends.tolist()):
+        chunk = chunks.chunk(position)
         base, first = chunk.number * form.chunk_rows, int(rows[begin])
         if int(rows[end - 1]) - first == end - begin - 1:
             pieces.append(ChunkSpan(begin, chunk, first - base, end - begin))
