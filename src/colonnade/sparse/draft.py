@@ -179,7 +179,7 @@ def set_texts_of(handle: FileHandle, path: str, texts: Mapping[str, object]) -> 
     def work(editor: Editor) -> None:
         header = find_address(editor.source, editor.block.root, path)
         info = describe(editor.source, read_messages(editor.source, header), path)
-        kept = changed(info.attributes, new, without, editor.source.name)
-        put_messages(editor, header, replace(info, attributes=kept))
+        attributes = changed(info.attributes, new, without, editor.source.name)
+        put_messages(editor, header, replace(info, attributes=attributes))
 
     edit_file(handle, work)
