@@ -33,8 +33,8 @@ def open_look(look: Readable, size: int | None = None) -> KernelArray:
     item = open_bytes(look, "look")
     if len(item) not in (1, 2, 4, 8) or (size is not None and len(item) != size):
         raise ValueError(f"look has {len(item)} bytes, expected {size or '1, 2, 4 or 8'}")
-    found: KernelArray = item.view(f"u{len(item)}")
-    return found
+    number: KernelArray = item.view(f"u{len(item)}")
+    return number
 
 
 def as_items(data: KernelBytes, name: str, look: KernelArray) -> KernelArray:

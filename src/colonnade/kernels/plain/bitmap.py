@@ -20,16 +20,16 @@ FEW = 64  # values up to which a line is made at once for each
 
 def code_bits(codes: Readable, n_values: int, out: Readable, /) -> None:
     """A line of bits for each value: those of the rows that have its code. Negative codes have no bit."""
-    given, made = open_values(codes, "codes"), open_bytes(out, "out", writable=True)
+    given, target = open_values(codes, "codes"), open_bytes(out, "out", writable=True)
     if given.dtype.kind == "f":
         raise ValueError("codes must hold integers")
     line = -(-len(given) // 8)
-    if n_values < 0 or len(made) != n_values * line:
-        raise ValueError(f"out has {len(made)} bytes, expected {n_values} lines of {line}")
+    if n_values < 0 or len(target) != n_values * line:
+        raise ValueError(f"out has {len(target)} bytes, expected {n_values} lines of {line}")
     if len(given) and int(given.max()) >= n_values:
         row = int(np.argmax(given >= n_values))
         raise ValueError(f"codes names a value in row {row} that is not among the {n_values}")
-    lines = made.reshape(n_values, line)
+    lines = target.reshape(n_values, line)
     if n_values <= FEW:
         for value in range(n_values):
             lines[value] = np.packbits(given == value, bitorder="little")

@@ -32,7 +32,7 @@ def grow_blocks(places: Readable, width: int, first: Readable, last: Readable, /
     below = (np.diff(rows[begins]) == 1) & (np.diff(columns[begins]) == 0) & (np.diff(columns[ends]) == 0)
     heads = np.flatnonzero(np.append(True, ~below))
     tails = np.append(heads[1:], len(begins)) - 1
-    found, closed = given[begins[heads]], given[ends[tails]]
-    order = np.argsort(found)
-    firsts[: len(found)], lasts[: len(found)] = found[order], closed[order]
-    return len(found)
+    opened, closed = given[begins[heads]], given[ends[tails]]
+    order = np.argsort(opened)
+    firsts[: len(opened)], lasts[: len(opened)] = opened[order], closed[order]
+    return len(opened)

@@ -80,17 +80,17 @@ def cut_rows(minor: Readable, ends: Readable, width: int, n_chunks: int, cuts: R
     last but one is all the last one's. Where columns do not increase, the cuts mean nothing.
     """
     columns, limits = _open_minor(minor), open_kind(ends, "ends", "i8")
-    made = open_kind(cuts, "cuts", "i8", writable=True)
+    target = open_kind(cuts, "cuts", "i8", writable=True)
     if width < 1 or n_chunks < 1:
         raise ValueError(f"there are {n_chunks} chunks of {width} columns, expected at least 1")
     if not len(limits):
         raise ValueError("ends is empty, expected one more than rows")
-    check_count(made, "cuts", (len(limits) - 1) * (n_chunks + 1))
+    check_count(target, "cuts", (len(limits) - 1) * (n_chunks + 1))
     _check_ranges(limits[:-1], limits[1:], len(columns))
     rows, at = _expand(limits[:-1], limits[1:])
     chunks = np.clip(columns[at] // width, 0, n_chunks - 1).astype(np.int64)
     counts = np.bincount(rows * n_chunks + chunks, minlength=(len(limits) - 1) * n_chunks).reshape(-1, n_chunks)
-    out = made.reshape(-1, n_chunks + 1)
+    out = target.reshape(-1, n_chunks + 1)
     out[:, 0] = limits[:-1]
     out[:, 1:] = limits[:-1, None] + np.cumsum(counts, axis=1)
 
@@ -106,9 +106,9 @@ def least_blocks(minor: Readable, starts: Readable, stops: Readable, /) -> int:
     _check_ranges(first, last, len(columns))
     total = int((last - first).sum())
     filled: list[KernelArray] = []
-    found, above = 0, np.empty(0, dtype=np.int64)
+    n_blocks, above = 0, np.empty(0, dtype=np.int64)
     for start, stop in zip(first.tolist(), last.tolist(), strict=True):
-        if 2 * found >= total:
+        if 2 * n_blocks >= total:
             break
         here = columns[start:stop].astype(np.int64)
         if len(here):
@@ -116,30 +116,30 @@ def least_blocks(minor: Readable, starts: Readable, stops: Readable, /) -> int:
             if len(filled) == 2 and np.array_equal(filled[0], filled[1]):
                 return 0
         lone = np.append(True, here[1:] != here[:-1] + 1)[: len(here)] & ~np.isin(here & _LOWEST, above & _LOWEST)
-        found += int(np.count_nonzero(lone))
+        n_blocks += int(np.count_nonzero(lone))
         above = here
-    return found if len(filled) > 1 else 0
+    return n_blocks if len(filled) > 1 else 0
 
 
 def copy_runs(
     source: Readable, starts: Readable, places: Readable, lengths: Readable, item_size: int, out: Readable, /
 ) -> None:
     """Runs of items from their start in `source` to their place in `out`; the rest of `out` is left as it is."""
-    given, made = open_bytes(source, "source"), open_bytes(out, "out", writable=True)
+    given, target = open_bytes(source, "source"), open_bytes(out, "out", writable=True)
     first = open_kind(starts, "starts", "i8")
     to, n = open_kind(places, "places", "i8"), open_kind(lengths, "lengths", "i8")
     check_count(to, "places", len(first))
     check_count(n, "lengths", len(first))
-    check_apart(given, made)
+    check_apart(given, target)
     check_item_size(item_size)
-    there, room = len(given) // item_size, len(made) // item_size
+    there, room = len(given) // item_size, len(target) // item_size
     wrong = (first < 0) | (to < 0) | (n < 0) | (n > min(there, room)) | (first > there - n) | (to > room - n)
     if wrong.any():
         raise ValueError(f"run {int(np.argmax(wrong))} does not lie in source and out")
-    items = made[: room * item_size].reshape(-1, item_size)
+    items = target[: room * item_size].reshape(-1, item_size)
     whole = given[: there * item_size].reshape(-1, item_size)
-    for start, place, length in zip(first.tolist(), to.tolist(), n.tolist(), strict=True):
-        items[place : place + length] = whole[start : start + length]
+    for start, begin, length in zip(first.tolist(), to.tolist(), n.tolist(), strict=True):
+        items[begin : begin + length] = whole[start : start + length]
 
 
 def _open_minor(minor: Readable, writable: bool = False) -> KernelArray:

@@ -23,15 +23,15 @@ from colonnade.kernels.plain.arguments import (
 def code_offsets(known: Readable, codes: Readable, missing: Readable | None, offsets: Readable, /) -> None:
     """The offsets (int32) of the strings that codes name, of those at the offsets `known`. Missing rows are empty."""
     begins, ends = _named(known, codes, missing)
-    made = open_kind(offsets, "offsets", "i4", True)
-    check_count(made, "offsets", len(begins) + 1)
+    target = open_kind(offsets, "offsets", "i4", True)
+    check_count(target, "offsets", len(begins) + 1)
     wrong = ends < begins
     if wrong.any():
         raise ValueError(f"the code at place {int(np.argmax(wrong))} names no string")
     whole = np.concatenate(([0], np.cumsum(ends - begins)))
     if whole[-1] > np.iinfo(np.int32).max:
         raise ValueError("the strings have more bytes than offsets of 32 bits can count")
-    made[...] = whole
+    target[...] = whole
 
 
 def code_data(
@@ -46,17 +46,17 @@ def code_data(
     """The bytes of the strings that codes name, at their offsets. What lies between them means nothing."""
     begins, ends = _named(known, codes, missing)
     given, targets = open_bytes(strings, "strings"), open_kind(offsets, "offsets", "i4")
-    made = open_bytes(out, "out", True)
-    check_apart(given, made)
+    target = open_bytes(out, "out", True)
+    check_apart(given, target)
     check_count(targets, "offsets", len(begins) + 1)
     lengths, starts = ends - begins, targets[:-1].astype(np.int64)
     left_out = open_optional_mask(missing, "missing", len(begins))
-    wrong = (lengths < 0) | (begins < 0) | (ends > len(given)) | (starts < 0) | (starts + lengths > len(made))
+    wrong = (lengths < 0) | (begins < 0) | (ends > len(given)) | (starts < 0) | (starts + lengths > len(target))
     wrong &= ~left_out
     if wrong.any():
         raise ValueError(f"the string at place {int(np.argmax(wrong))} does not lie in the data")
     within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    made[np.repeat(starts, lengths) + within] = given[np.repeat(begins, lengths) + within]
+    target[np.repeat(starts, lengths) + within] = given[np.repeat(begins, lengths) + within]
 
 
 def code_strings(
@@ -77,19 +77,19 @@ def code_strings(
     """
     places, ends = open_kind(known, "known", "i4"), open_kind(offsets, "offsets", "i4")
     texts, given = open_bytes(strings, "strings"), open_bytes(data, "data")
-    memory, made = open_kind(slots, "slots", "u8", True), open_kind(codes, "codes", "i4", True)
+    memory, target = open_kind(slots, "slots", "u8", True), open_kind(codes, "codes", "i4", True)
     rows = open_kind(fresh, "fresh", "i8", True)
     if not len(places) or not len(ends):
         raise ValueError("offsets are empty, expected one more than strings")
-    check_count(made, "codes", len(ends) - 1)
-    left_out = open_optional_mask(missing, "missing", len(made))
+    check_count(target, "codes", len(ends) - 1)
+    left_out = open_optional_mask(missing, "missing", len(target))
     if not len(memory) or len(memory) & (len(memory) - 1):
         raise ValueError(f"slots has {len(memory)} items, expected a power of two")
     numbers = {text: code for code, text in enumerate(_strings(places, texts, np.zeros(len(places) - 1, dtype=bool)))}
     n_new = 0
     for row, text in enumerate(_strings(ends, given, left_out)):
         code = -1 if text is None else numbers.setdefault(text, len(places) - 1 + n_new)
-        made[row] = code
+        target[row] = code
         if code == len(places) - 1 + n_new:
             if n_new >= len(rows) or code + 1 >= len(memory):
                 raise ValueError(f"slots or fresh have no room for the string of row {row}")

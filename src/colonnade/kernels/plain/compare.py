@@ -51,21 +51,21 @@ def has_item(source: Readable, item: Readable, /) -> bool:
 
 def mask_edges(mask: Readable, base: int, out: Readable, /) -> int:
     """Rows where the truth changes, the first time from false: beginnings and ends of true rows, and how many."""
-    truth, made = open_mask(mask, "mask") != 0, open_kind(out, "out", "i8", writable=True)
+    truth, target = open_mask(mask, "mask") != 0, open_kind(out, "out", "i8", writable=True)
     check_base(base, len(truth))
     around = np.concatenate(([False], truth, [False]))
-    return put_rows(np.flatnonzero(around[1:] != around[:-1]) + base, made)
+    return put_rows(np.flatnonzero(around[1:] != around[:-1]) + base, target)
 
 
 def ranges_rows(starts: Readable, stops: Readable, out: Readable, /) -> None:
     """The rows of ranges (int64), one after another."""
     begins, ends = open_kind(starts, "starts", "i8"), open_kind(stops, "stops", "i8")
-    made = open_kind(out, "out", "i8", writable=True)
+    target = open_kind(out, "out", "i8", writable=True)
     check_count(ends, "stops", len(begins))
-    if (begins < 0).any() or (ends < begins).any() or sum((ends - begins).tolist()) != len(made):
-        raise ValueError(f"starts and stops are not ranges of {len(made)} rows")
+    if (begins < 0).any() or (ends < begins).any() or sum((ends - begins).tolist()) != len(target):
+        raise ValueError(f"starts and stops are not ranges of {len(target)} rows")
     lengths = ends - begins
-    made[...] = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(len(made))
+    target[...] = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(len(target))
 
 
 def _in_range(given: KernelArray, low: float | None, high: float | None, low_open: bool, high_open: bool) -> Truth:
@@ -105,6 +105,6 @@ def _among(values: Readable, wanted: Readable) -> Truth:
 
 
 def _put_mask(truth: Truth, out: Readable) -> None:
-    made = open_mask(out, "out", writable=True)
-    check_count(made, "out", len(truth))
-    made[...] = truth
+    target = open_mask(out, "out", writable=True)
+    check_count(target, "out", len(truth))
+    target[...] = truth

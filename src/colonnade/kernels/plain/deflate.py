@@ -11,13 +11,13 @@ from colonnade.kernels.plain.arguments import Readable, check_apart, open_bytes
 
 def deflate(source: Readable, out: Readable, /) -> int:
     """A stream of zlib, at the beginning of `out`: its bytes, or 0 where it does not fit. Forms make different ones."""
-    given, made = open_bytes(source, "source"), open_bytes(out, "out", writable=True)
-    check_apart(given, made)
+    given, target = open_bytes(source, "source"), open_bytes(out, "out", writable=True)
+    check_apart(given, target)
     packer = zlib.compressobj(1, zlib.DEFLATED, zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, zlib.Z_RLE)
     stream = packer.compress(given.data) + packer.flush()
-    if len(stream) > len(made):
+    if len(stream) > len(target):
         return 0
-    made[: len(stream)] = np.frombuffer(stream, dtype=np.uint8)
+    target[: len(stream)] = np.frombuffer(stream, dtype=np.uint8)
     return len(stream)
 
 

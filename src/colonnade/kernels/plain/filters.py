@@ -18,28 +18,28 @@ _WORD = 0xFFFFFFFF
 
 
 def _open_pair(source: Readable, out: Readable, item_size: int) -> tuple[KernelBytes, KernelBytes]:
-    given, made = open_bytes(source, "source"), open_bytes(out, "out", writable=True)
-    check_apart(given, made)
+    given, target = open_bytes(source, "source"), open_bytes(out, "out", writable=True)
+    check_apart(given, target)
     check_item_size(item_size)
-    if len(given) != len(made):
-        raise ValueError(f"out has {len(made)} bytes, expected {len(given)}")
-    return given, made
+    if len(given) != len(target):
+        raise ValueError(f"out has {len(target)} bytes, expected {len(given)}")
+    return given, target
 
 
 def shuffle(source: Readable, out: Readable, item_size: int, /) -> None:
     """Byte 0 of every item, then byte 1, and so on; bytes that fill no item are copied after them (HDF5 filter 2)."""
-    given, made = _open_pair(source, out, item_size)
+    given, target = _open_pair(source, out, item_size)
     whole = len(given) // item_size * item_size
-    made[:whole].reshape(item_size, -1)[...] = given[:whole].reshape(-1, item_size).T
-    made[whole:] = given[whole:]
+    target[:whole].reshape(item_size, -1)[...] = given[:whole].reshape(-1, item_size).T
+    target[whole:] = given[whole:]
 
 
 def unshuffle(source: Readable, out: Readable, item_size: int, /) -> None:
     """Undo `shuffle`."""
-    given, made = _open_pair(source, out, item_size)
+    given, target = _open_pair(source, out, item_size)
     whole = len(given) // item_size * item_size
-    made[:whole].reshape(-1, item_size)[...] = given[:whole].reshape(item_size, -1).T
-    made[whole:] = given[whole:]
+    target[:whole].reshape(-1, item_size)[...] = given[:whole].reshape(item_size, -1).T
+    target[whole:] = given[whole:]
 
 
 def fletcher32(source: Readable, /) -> int:
@@ -100,8 +100,8 @@ def lookup3_each(source: Readable, starts: Readable, stops: Readable, sums: Read
     wrong = (first < 0) | (last < first) | (last > len(given))
     if wrong.any():
         raise ValueError(f"piece {int(np.argmax(wrong))} does not lie in source")
-    for place, (start, stop) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
-        out[place] = lookup3(given[start:stop])
+    for number, (start, stop) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+        out[number] = lookup3(given[start:stop])
 
 
 def _turn(word: int, bits: int) -> int:

@@ -49,19 +49,19 @@ def hash_strings(offsets: Readable, data: Readable, seed: int, low: Readable, hi
 def bloom_add_items(source: Readable, item_size: int, present: Readable | None, k: int, filter: Readable, /) -> None:  # noqa: A002
     """Set the k bits of each item (of those that are present) in a filter of 8 times its bytes."""
     rows = _open_items(source, item_size)
-    kept = _open_present(present, len(rows))
+    is_present = _open_present(present, len(rows))
     bits = _open_filter(filter, k)
-    _set(bits, _places(rows[kept], k, len(bits)))
+    _set(bits, _places(rows[is_present], k, len(bits)))
 
 
 def bloom_add_strings(offsets: Readable, data: Readable, present: Readable | None, k: int, filter: Readable, /) -> None:  # noqa: A002
     """Hashes of the strings between Arrow's offsets."""
     ends, given = open_offsets(offsets), open_bytes(data, "data")
-    kept = _open_present(present, len(ends) - 1)
+    is_present = _open_present(present, len(ends) - 1)
     bits = _open_filter(filter, k)
     check_offsets(ends, len(given))
     for places, rows in _by_length(ends, given):
-        _set(bits, _places(rows[kept[places]], k, len(bits)))
+        _set(bits, _places(rows[is_present[places]], k, len(bits)))
 
 
 def _open_items(source: Readable, item_size: int) -> KernelBytes:

@@ -22,25 +22,25 @@ GROUP_BLOCK = 1 << 20  # rows whose halves of 32 bits add up exactly in a float6
 
 def take(source: Readable, item_size: int, rows: Readable, out: Readable, /) -> None:
     """The items at these rows (int64), one after another."""
-    given, places, made = open_bytes(source, "source"), open_kind(rows, "rows", "i8"), open_bytes(out, "out", True)
+    given, places, target = open_bytes(source, "source"), open_kind(rows, "rows", "i8"), open_bytes(out, "out", True)
     check_item_size(item_size)
     if len(given) % item_size:
         raise ValueError(f"source has {len(given)} bytes, not a multiple of {item_size}")
-    if len(made) != len(places) * item_size:
-        raise ValueError(f"out has {len(made)} bytes, expected {len(places)} items of {item_size}")
+    if len(target) != len(places) * item_size:
+        raise ValueError(f"out has {len(target)} bytes, expected {len(places)} items of {item_size}")
     n = len(given) // item_size
     wrong = (places < 0) | (places >= n)
     if wrong.any():
         raise ValueError(f"rows names a row at place {int(np.argmax(wrong))} that is not among the {n}")
-    made.reshape(-1, item_size)[...] = given.reshape(-1, item_size)[places]
+    target.reshape(-1, item_size)[...] = given.reshape(-1, item_size)[places]
 
 
 def _present(values: Readable, missing: Readable | None) -> tuple[KernelArray, int]:
     """The values that are neither missing nor NaN, and how many are NaN."""
     given = open_values(values, "values")
-    kept = given[~open_optional_mask(missing, "missing", len(given))]
-    numbers = kept[kept == kept]  # noqa: PLR0124
-    return numbers, len(kept) - len(numbers)
+    present = given[~open_optional_mask(missing, "missing", len(given))]
+    numbers = present[present == present]  # noqa: PLR0124
+    return numbers, len(present) - len(numbers)
 
 
 def least_greatest(values: Readable, missing: Readable | None, /) -> tuple[Any, Any, int, int]:
@@ -77,8 +77,8 @@ def _float_total(numbers: KernelArray) -> float:
             part = whole - a
             lost += float(((a - (whole - part)) + (b - part)).sum())
             numbers = whole
-    found = (float(numbers[0]) if len(numbers) else 0.0) + lost
-    return found if np.isfinite(found) else plain
+    total = (float(numbers[0]) if len(numbers) else 0.0) + lost
+    return total if np.isfinite(total) else plain
 
 
 def group_totals(
