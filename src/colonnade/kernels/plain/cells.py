@@ -1,7 +1,7 @@
-"""NumPy form: cells of a matrix, by rows (as SciPy's CSR has them) and as points (as sectioned chunks have them).
+"""NumPy form: cells of a matrix, by rows (as in SciPy's CSR) and as points (as in sectioned chunks).
 
-By rows: `minor` holds columns, those of row r from `starts[r]` to below `stops[r]`. A point is two numbers of `item`
-bytes each, little-endian, at any address: row and column, both counted from the first of the chunk.
+By rows: `minor` holds column numbers, those of row r from `starts[r]` up to but not including `stops[r]`. A point is
+two little-endian numbers of `item` bytes each, at any address: row and column, both relative to the chunk.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _ITEMS = (2, 4, 8)
 def rows_to_points(
     minor: Readable, starts: Readable, stops: Readable, column: int, width: int, item: int, points: Readable, /
 ) -> None:
-    """The points of all rows of a chunk that begins at `column` and has `width` columns.
+    """Write the points of all rows of a chunk that begins at `column` and has `width` columns.
 
-    Columns must increase from cell to cell of a row, and be those of the chunk; there must be as many as points, and
-    items must hold the numbers.
+    Within a row, columns must increase. All must belong to the chunk and fit into an item, and there must be as many
+    cells as points.
     """
     columns, first, last = _open_rows(minor, starts, stops)
     out = open_bytes(points, "points", writable=True)
@@ -49,10 +49,10 @@ def rows_to_points(
 
 
 def points_to_rows(points: Readable, item: int, width: int, column: int, ends: Readable, minor: Readable, /) -> bool:
-    """Where the rows of a chunk end (0 before the first), and the columns of its cells, `column` added.
+    """Write the end of each row of a chunk (after a leading 0), and the columns of its cells, plus `column`.
 
-    Rows are one fewer than `ends`. False, and nothing else, where points do not increase row by row, or leave the
-    chunk: not every order of points is wrong.
+    `ends` has one more number than rows. Returns False, and writes nothing of use, if points do not increase row by row
+    or lie outside the chunk: an unsorted list of points is not an error.
     """
     given = open_bytes(points, "points")
     limits, out = open_kind(ends, "ends", "i8", writable=True), _open_minor(minor, writable=True)
@@ -74,10 +74,10 @@ def points_to_rows(points: Readable, item: int, width: int, column: int, ends: R
 
 
 def cut_rows(minor: Readable, ends: Readable, width: int, n_chunks: int, cuts: Readable, /) -> None:
-    """Where the cells of each chunk begin in each row, and where the last end: `n_chunks` + 1 places a row.
+    """Write, for each row, where the cells of each chunk begin and where the last chunk's end: `n_chunks` + 1 numbers.
 
-    Row r has the cells from `ends[r]` to below `ends[r + 1]`. Chunks have `width` columns, but what lies after the
-    last but one is all the last one's. Where columns do not increase, the cuts mean nothing.
+    Row r has the cells from `ends[r]` up to but not including `ends[r + 1]`. Chunks have `width` columns; columns
+    beyond all chunks belong to the last one. If columns do not increase, the result has no meaning.
     """
     columns, limits = _open_minor(minor), open_kind(ends, "ends", "i8")
     target = open_kind(cuts, "cuts", "i8", writable=True)
@@ -96,11 +96,11 @@ def cut_rows(minor: Readable, ends: Readable, width: int, n_chunks: int, cuts: R
 
 
 def least_blocks(minor: Readable, starts: Readable, stops: Readable, /) -> int:
-    """How many blocks the cells of a matrix make at least: those with no cell before them and none above.
+    """A lower bound for the number of blocks in a matrix: the cells without a cell to their left and above them.
 
-    Of columns above, the lowest 16 bits count. Rows are counted until there are half as many as cells; that is all a
-    writer needs to know. 0 where the blocks may make one pattern: where not two rows have cells, or the first two that
-    have are alike.
+    Columns of the row above are compared by their lowest 16 bits. Counting stops when the number is half that of the
+    cells, because a writer needs to know no more. Returns 0 if the blocks may repeat one pattern: if fewer than two
+    rows have cells, or the first two rows with cells are equal.
     """
     columns, first, last = _open_rows(minor, starts, stops)
     _check_ranges(first, last, len(columns))
@@ -124,7 +124,7 @@ def least_blocks(minor: Readable, starts: Readable, stops: Readable, /) -> int:
 def copy_runs(
     source: Readable, starts: Readable, places: Readable, lengths: Readable, item_size: int, out: Readable, /
 ) -> None:
-    """Runs of items from their start in `source` to their place in `out`; the rest of `out` is left as it is."""
+    """Copy runs of items from their start in `source` to their position in `out`; the rest of `out` is unchanged."""
     given, target = open_bytes(source, "source"), open_bytes(out, "out", writable=True)
     first = open_kind(starts, "starts", "i8")
     to, n = open_kind(places, "places", "i8"), open_kind(lengths, "lengths", "i8")
@@ -173,7 +173,7 @@ def _check_ranges(first: KernelArray, last: KernelArray, count: int) -> None:
 
 
 def _expand(first: KernelArray, last: KernelArray) -> tuple[KernelArray, KernelArray]:
-    """The row of each cell, and its place."""
+    """The row number and the position of each cell."""
     counts = last - first
     rows = np.repeat(np.arange(len(first), dtype=np.int64), counts)
     return rows, np.arange(len(rows), dtype=np.int64) + np.repeat(first - np.cumsum(counts) + counts, counts)

@@ -1,4 +1,4 @@
-"""NumPy form: bytes of an open file from several addresses in one call."""
+"""NumPy form: read bytes of an open file at several addresses in one call."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def _read_piece(file: int, address: int, target: memoryview) -> None:
 def pick_rows(
     file: int, addresses: Readable, ends: Readable, places: Readable, n_items: int, item_size: int, out: Readable, /
 ) -> None:
-    """Items of several chunks of an open file, each of `n_items` as they are stored, gathered one after another.
+    """Read items of several unfiltered chunks of an open file, each of `n_items` items, and store them consecutively.
 
-    Of each chunk its address, and where its items end among all; of each item its place in its chunk (all int64), in
-    increasing order: what lies between the first and the last is read.
+    For each chunk: its address, and the end of its items in the result. For each item: its position in its chunk, in
+    increasing order. All are int64. The span from the first to the last item of each chunk is read.
     """
     starts, inside = open_kind(addresses, "addresses", "i8"), open_kind(places, "places", "i8")
     stops, target = open_kind(ends, "ends", "i8"), open_bytes(out, "out", writable=True)
@@ -78,7 +78,7 @@ def pick_rows(
 
 
 def _parts(addresses: KernelArray, ends: KernelArray, places: KernelArray) -> Iterator[tuple[int, int, int]]:
-    """Of each chunk its address, and from where to where its items are among the places."""
+    """For each chunk its address, and the start and stop of its items in the result."""
     begins = np.concatenate(([0], ends))
     if (begins[1:] < begins[:-1]).any() or begins[-1] != len(places):
         raise ValueError("sizes and addresses make no sense")

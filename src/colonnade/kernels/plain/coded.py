@@ -1,4 +1,4 @@
-"""NumPy form: codes to the strings they stand for, as Arrow's offsets and data, and strings to codes."""
+"""NumPy form: codes to the strings that they stand for, as Arrow's offsets and data, and strings to codes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from colonnade.kernels.plain.arguments import (
 
 
 def code_offsets(known: Readable, codes: Readable, missing: Readable | None, offsets: Readable, /) -> None:
-    """The offsets (int32) of the strings that codes name, of those at the offsets `known`. Missing rows are empty."""
+    """Write the offsets (int32) of the strings that codes stand for; `known` has the offsets of all known strings.
+
+    Missing rows are empty strings.
+    """
     begins, ends = _named(known, codes, missing)
     target = open_kind(offsets, "offsets", "i4", True)
     check_count(target, "offsets", len(begins) + 1)
@@ -43,7 +46,7 @@ def code_data(
     out: Readable,
     /,
 ) -> None:
-    """The bytes of the strings that codes name, at their offsets. What lies between them means nothing."""
+    """Copy the bytes of the strings that codes stand for to their offsets. Bytes between them are undefined."""
     begins, ends = _named(known, codes, missing)
     given, targets = open_bytes(strings, "strings"), open_kind(offsets, "offsets", "i4")
     target = open_bytes(out, "out", True)
@@ -70,10 +73,10 @@ def code_strings(
     fresh: Readable,
     /,
 ) -> int:
-    """The code (int32) of each string among those known; new ones are numbered on, and their rows put into `fresh`.
+    """Write the code (int32) of each string. An unknown string gets the next code, and its row is added to `fresh`.
 
-    Returns how many are new. Missing rows have the code -1. `slots` (uint64, a power of two of them, twice as many as
-    there will be strings) is the kernel's memory of what is known: zeros for nothing, else as the call before left it.
+    Returns the number of new strings. Missing rows have the code -1. `slots` (uint64, a power of two of them, at least
+    twice the number of strings) is the kernel's hash table: zeros before the first call, then unchanged between calls.
     """
     places, ends = open_kind(known, "known", "i4"), open_kind(offsets, "offsets", "i4")
     texts, given = open_bytes(strings, "strings"), open_bytes(data, "data")
@@ -99,7 +102,7 @@ def code_strings(
 
 
 def _strings(offsets: KernelArray, data: KernelBytes, left_out: KernelArray) -> Iterator[bytes | None]:
-    """Each string; None where it is left out."""
+    """Each string; None for a row that the mask leaves out."""
     whole, ends = data.tobytes(), offsets.tolist()
     for row, (begin, end) in enumerate(pairwise(ends)):
         if left_out[row]:
@@ -111,7 +114,7 @@ def _strings(offsets: KernelArray, data: KernelBytes, left_out: KernelArray) -> 
 
 
 def _named(known: Readable, codes: Readable, missing: Readable | None) -> tuple[KernelArray, KernelArray]:
-    """Where the string of each row begins and ends; of missing rows nowhere."""
+    """The start and the end of the string of each row; 0 for missing rows."""
     places, given = open_kind(known, "known", "i4"), open_values(codes, "codes")
     if given.dtype.kind == "f":
         raise ValueError("codes must hold integers")

@@ -1,4 +1,4 @@
-"""NumPy form: values compared; masks, and ranges of rows."""
+"""NumPy form: compare values; masks, and ranges of rows."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ Truth = Booleans
 def range_mask(
     values: Readable, low: float | None, high: float | None, low_open: bool, high_open: bool, out: Readable, /
 ) -> None:
-    """1 where a value lies between the bounds (None: no bound), else 0. NaN lies nowhere."""
+    """Write 1 where a value is within the bounds (None: no bound), else 0. NaN is never within them."""
     given = open_values(values, "values")
     truth = _in_range(given, low, high, low_open, high_open)
     _put_mask(truth, out)
 
 
 def range_count(values: Readable, low: float | None, high: float | None, low_open: bool, high_open: bool, /) -> int:
-    """How many values lie between the bounds."""
+    """The number of values within the bounds."""
     return int(_in_range(open_values(values, "values"), low, high, low_open, high_open).sum())
 
 
 def among_mask(values: Readable, wanted: Readable, out: Readable, /) -> None:
-    """1 where a value is one of `wanted`, which increases and is of the same type."""
+    """Write 1 where a value is one of `wanted`, which is increasing and of the same type, else 0."""
     _put_mask(_among(values, wanted), out)
 
 
 def has_item(source: Readable, item: Readable, /) -> bool:
-    """Whether the bytes of an item (of 1, 2, 4 or 8) are those of `item`."""
+    """Whether an item (of 1, 2, 4 or 8 bytes) equals the bytes `item`."""
     wanted = open_look(item)
     return bool((as_items(open_bytes(source, "source"), "source", wanted) == wanted).any())
 
 
 def mask_edges(mask: Readable, base: int, out: Readable, /) -> int:
-    """Rows where the truth changes, the first time from false: beginnings and ends of true rows, and how many."""
+    """Write the rows at which the mask changes: starts and stops of its true ranges. Returns how many there are."""
     truth, target = open_mask(mask, "mask") != 0, open_kind(out, "out", "i8", writable=True)
     check_base(base, len(truth))
     around = np.concatenate(([False], truth, [False]))
@@ -58,7 +58,7 @@ def mask_edges(mask: Readable, base: int, out: Readable, /) -> int:
 
 
 def ranges_rows(starts: Readable, stops: Readable, out: Readable, /) -> None:
-    """The rows of ranges (int64), one after another."""
+    """Write the rows (int64) of all ranges, one range after another."""
     begins, ends = open_kind(starts, "starts", "i8"), open_kind(stops, "stops", "i8")
     target = open_kind(out, "out", "i8", writable=True)
     check_count(ends, "stops", len(begins))
@@ -80,7 +80,7 @@ def _in_range(given: KernelArray, low: float | None, high: float | None, low_ope
 
 
 def _exact(bound: object, given: KernelArray, name: str) -> object:
-    """The bound as NumPy compares it exactly: it would round a Python float to the array's width."""
+    """The bound as a value that NumPy compares exactly; it would round a Python float to the array's width."""
     if given.dtype.kind != "f":
         if not isinstance(bound, int):
             raise ValueError(f"{name} must be an integer or None for integers")

@@ -1,4 +1,4 @@
-"""NumPy form: bytes as HDF5's filters arrange and sum them, and the checksum of its metadata."""
+"""NumPy form: HDF5's shuffle and checksum filters, and the checksum of its metadata."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _open_pair(source: Readable, out: Readable, item_size: int) -> tuple[KernelB
 
 
 def shuffle(source: Readable, out: Readable, item_size: int, /) -> None:
-    """Byte 0 of every item, then byte 1, and so on; bytes that fill no item are copied after them (HDF5 filter 2)."""
+    """Write byte 0 of every item, then byte 1, and so on; bytes after the last item are copied (HDF5 filter 2)."""
     given, target = _open_pair(source, out, item_size)
     whole = len(given) // item_size * item_size
     target[:whole].reshape(item_size, -1)[...] = given[:whole].reshape(-1, item_size).T
@@ -58,12 +58,12 @@ def fletcher32(source: Readable, /) -> int:
 
 
 def _fold(total: int) -> int:
-    """Modulo 65535, where only nothing at all is 0."""
+    """The sum modulo 65535, except that only a sum of 0 becomes 0."""
     return (total - 1) % 65535 + 1 if total else 0
 
 
 def lookup3(source: Readable, /) -> int:
-    """The checksum of HDF5's metadata: Bob Jenkins' lookup3 (hashlittle), started with 0."""
+    """The checksum of HDF5's metadata: Bob Jenkins' lookup3 (hashlittle) with the initial value 0."""
     given = open_bytes(source, "source")
     size = len(given)
     padded = np.zeros(max(-(-size // 12), 1) * 12, dtype=np.uint8)
@@ -91,7 +91,7 @@ def lookup3(source: Readable, /) -> int:
 
 
 def lookup3_each(source: Readable, starts: Readable, stops: Readable, sums: Readable, /) -> None:
-    """The lookup3 hash of each piece of `source`, given by its first byte and its end."""
+    """Write the lookup3 checksum of each piece of `source`, given by its start and stop."""
     given = open_bytes(source, "source")
     first, last = open_kind(starts, "starts", "i8"), open_kind(stops, "stops", "i8")
     out = open_kind(sums, "sums", "u4", writable=True)

@@ -53,7 +53,7 @@ def _decode(chunk: KernelBytes, n: int, dtype: np.dtype, fill: Readable | None, 
 
 
 def _scale(numbers: KernelArray, minimum: bytes, dtype: np.dtype, decimals: int) -> KernelArray:
-    """Numbers above a minimum as values."""
+    """The values of numbers that are counted from a minimum."""
     least = np.frombuffer(minimum, dtype)[0]
     if dtype.kind != "f":
         unsigned = f"u{dtype.itemsize}"
@@ -76,7 +76,7 @@ def _check_bits(data: KernelBytes, n: int, bits: int) -> None:
 
 
 def _unpack(data: KernelBytes, bits: int, n: int) -> KernelArray:
-    """The first n numbers, a bit of each at a time."""
+    """The first n numbers, unpacked one bit of each at a time."""
     numbers: KernelArray = np.zeros(n, dtype=np.uint64)
     single, seven = np.uint64(1), np.uint64(7)
     first = np.arange(n, dtype=np.uint64) * np.uint64(bits)
@@ -88,10 +88,10 @@ def _unpack(data: KernelBytes, bits: int, n: int) -> KernelArray:
 
 
 def encode_scaleoffset(values: Readable, out: Readable, fill: Readable | None, /) -> int:
-    """Integers packed by scale-offset into `out`, which is 22 bytes longer than them; how many bytes were used.
+    """Pack integers by scale-offset into `out`, which must be 22 bytes longer than they are; return the bytes used.
 
-    0 when they need all bits of their type: HDF5 1.14.4 and later could not read them, so a chunk is then
-    stored without the filter. `fill`, its bytes in little-endian order, is the fill in the filter's options.
+    Returns 0 if they need all bits of their type: HDF5 1.14.4 and later cannot read such a chunk, so it is stored
+    without the filter. `fill` is the fill in the filter's options, as little-endian bytes.
     """
     given, target = open_values(values, "values"), open_bytes(out, "out", writable=True)
     mark = None if fill is None else open_bytes(fill, "fill")

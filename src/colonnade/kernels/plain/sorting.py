@@ -8,8 +8,10 @@ from colonnade.kernels.plain.arguments import Readable, check_apart, check_count
 
 
 def argsort(values: Readable, out: Readable, /) -> None:
-    """Rows (uint32, int64 or uint64) in increasing order of their values, equal ones by row; -0.0 equals 0.0, NaN is
-    last."""
+    """Write the rows (uint32, int64 or uint64) in increasing order of their values.
+
+    Equal values are ordered by row; -0.0 equals 0.0, NaN is last.
+    """
     given, target = open_values(values, "values"), open_values(out, "out", writable=True)
     check_count(target, "out", len(given))
     if target.dtype.str[1:] not in ("u4", "i8", "u8"):
@@ -20,7 +22,7 @@ def argsort(values: Readable, out: Readable, /) -> None:
 
 
 def insert_rows(rows: Readable, places: Readable, added: Readable, out: Readable, /) -> None:
-    """Rows with others among them: each before the row that has its place, in the order given. Places increase."""
+    """Write `rows` with the rows `added` inserted before the given, increasing positions."""
     sorted_rows, new = open_values(rows, "rows"), open_values(added, "added")
     where, target = open_kind(places, "places", "i8"), open_values(out, "out", writable=True)
     check_count(new, "added", len(where))

@@ -1,4 +1,4 @@
-"""NumPy form: fixed-length strings to Arrow; text checked."""
+"""NumPy form: convert fixed-length strings to Arrow, and check text."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def fixed_to_arrow(
     data: Readable,
     /,
 ) -> tuple[int, int]:
-    """Strings without their padding: their bytes in all, and the first row that fails the check, or -1.
+    """Remove the padding of strings; return their total bytes, and the first row that fails the check, or -1.
 
-    `padding`: TERMINATED, NULLS, SPACES; `check`: ANYTHING, ASCII, UTF8. `data` is as long as `source`, or longer.
-    Missing rows become empty and are not checked.
+    `padding`: TERMINATED, NULLS, SPACES; `check`: ANYTHING, ASCII, UTF8. `data` is at least as long as `source`.
+    Missing rows become empty strings and are not checked.
     """
     given, ends, target = open_bytes(source, "source"), open_offsets(offsets, True), open_bytes(data, "data", True)
     _check_code(padding, "padding")
@@ -52,7 +52,7 @@ def fixed_to_arrow(
 
 
 def check_text(offsets: Readable, data: Readable, check: int, missing: Readable | None, /) -> int:
-    """The first row that is not ASCII, or not UTF-8, or -1. Missing rows are not checked."""
+    """The first row that is not ASCII, or not UTF-8; -1 if there is none. Missing rows are not checked."""
     ends, given = open_offsets(offsets), open_bytes(data, "data")
     _check_code(check, "check")
     left_out = open_optional_mask(missing, "missing", len(ends) - 1)

@@ -1,4 +1,4 @@
-"""NumPy form: items gathered; least and greatest values, sums, sums by group."""
+"""NumPy form: gather items; minimum and maximum, sums, sums by group."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GROUP_BLOCK = 1 << 20  # rows whose halves of 32 bits add up exactly in a float6
 
 
 def take(source: Readable, item_size: int, rows: Readable, out: Readable, /) -> None:
-    """The items at these rows (int64), one after another."""
+    """Write the items at these rows (int64), one after another."""
     given, places, target = open_bytes(source, "source"), open_kind(rows, "rows", "i8"), open_bytes(out, "out", True)
     check_item_size(item_size)
     if len(given) % item_size:
@@ -36,7 +36,7 @@ def take(source: Readable, item_size: int, rows: Readable, out: Readable, /) -> 
 
 
 def _present(values: Readable, missing: Readable | None) -> tuple[KernelArray, int]:
-    """The values that are neither missing nor NaN, and how many are NaN."""
+    """The values that are neither missing nor NaN, and the number of NaN."""
     given = open_values(values, "values")
     present = given[~open_optional_mask(missing, "missing", len(given))]
     numbers = present[present == present]  # noqa: PLR0124
@@ -44,7 +44,7 @@ def _present(values: Readable, missing: Readable | None) -> tuple[KernelArray, i
 
 
 def least_greatest(values: Readable, missing: Readable | None, /) -> tuple[Any, Any, int, int]:
-    """Least, greatest (None when there is no value), number of values, number of NaN. Zero comes as 0.0."""
+    """Minimum, maximum (None if there is no value), number of values, number of NaN. Zero is returned as 0.0."""
     numbers, n_nan = _present(values, missing)
     if not len(numbers):
         return None, None, 0, n_nan
@@ -53,8 +53,10 @@ def least_greatest(values: Readable, missing: Readable | None, /) -> tuple[Any, 
 
 
 def total(values: Readable, missing: Readable | None, /) -> tuple[Any, int, int]:
-    """The sum, number of values, number of NaN (which are left out). Integers are added exactly, floats as float64
-    with what each addition loses added up apart."""
+    """The sum, the number of values, and the number of NaN, which are left out.
+
+    Integers are added exactly, floats as float64 with compensation for rounding.
+    """
     numbers, n_nan = _present(values, missing)
     if numbers.dtype.kind == "f":
         return _float_total(numbers.astype(np.float64)), len(numbers), n_nan
@@ -94,9 +96,9 @@ def group_totals(
 ) -> None:
     """Add rows to the sums of their groups; rows that are missing or have a negative code are left out.
 
-    `counts` and `nans` are int64, one a group. `totals` has two numbers a group: of floats (float64) the sum and
-    what is to be added to it; of integers (int64) the low and the high half of the sum. `least` and `greatest` are of
-    the values' type, and mean nothing for a group whose count is 0.
+    `counts` and `nans` are int64, one per group. `totals` has two numbers per group: for floats (float64) the sum and
+    its compensation for rounding; for integers (int64) the low and the high half of the sum. `least` and `greatest`
+    have the type of the values, and are undefined for a group whose count is 0.
     """
     which, given = open_values(codes, "codes"), open_values(values, "values")
     check_count(which, "codes", len(given))
