@@ -112,12 +112,8 @@ def not_hdf5(error: Exception) -> Findings:
 
 def not_located(path: Path, error: Exception | None) -> Findings:
     """The findings for a directory, or a document, that does not lead to an HDF5 file."""
-    broken = [
-        finding
-        for layout in LAYOUTS.values()
-        if layout.sidecars
-        for finding in layout.sidecars.not_located(path, error)
-    ]
+    sidecars = [layout.sidecars for layout in LAYOUTS.values() if layout.sidecars]
+    broken = [entry for sidecar in sidecars for entry in sidecar.not_located(path, error)]
     return Findings([RULES[rule].finding(breach) for rule, breach in broken], Checked(readable=False))
 
 

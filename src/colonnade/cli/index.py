@@ -31,7 +31,7 @@ def build_indexes(file: str, given: Sequence[str], error_rate: float, max_values
             table.build_index(wanted, error_rate=error_rate, max_values=max_values, progress=progress)
         built = [index for index in table.indexes if index.kind in wanted.get(index.column, [])]
         facts = {"file": opened.name, "table": table.path, "built": [_index_facts(index) for index in built]}
-    _tell_changes(facts, "built", as_json)
+    _show_changes(facts, "built", as_json)
     return FINE
 
 
@@ -39,12 +39,14 @@ def _table_and_columns(file: File, given: Sequence[str]) -> tuple[Table, Sequenc
     """The table and the other arguments of [TABLE] COLUMN...: the first is the table if it is the path of one."""
     if not given:
         raise UsageError("give a column, as in energy=chunk_minmax")
-    if len(given) > 1 and (is_path_of_table(file, given[0]) or ("=" not in given[0] and _is_no_column(file, given[0]))):
+    if len(given) > 1 and (
+        is_path_of_table(file, given[0]) or ("=" not in given[0] and _is_not_column(file, given[0]))
+    ):
         return file[given[0]], given[1:]
     return only_table(file, None), given
 
 
-def _is_no_column(file: File, text: str) -> bool:
+def _is_not_column(file: File, text: str) -> bool:
     """Whether the first of several arguments can only have been meant as a table."""
     tables = file.tables()
     return len(tables) != 1 or text not in file[tables[0]]
@@ -86,11 +88,11 @@ def drop_indexes(file: str, given: Sequence[str], as_json: bool) -> int:
         left = {index.name for index in table.indexes}
         dropped = [_index_facts(index) for index in before if index.name not in left]
         facts = {"file": opened.name, "table": table.path, "dropped": dropped}
-    _tell_changes(facts, "dropped", as_json)
+    _show_changes(facts, "dropped", as_json)
     return FINE
 
 
-def _tell_changes(facts: Facts, done: str, as_json: bool) -> None:
+def _show_changes(facts: Facts, done: str, as_json: bool) -> None:
     if as_json:
         print_json(facts)
         return

@@ -18,7 +18,7 @@ from colonnade import limits
 from colonnade.arrays import Int64s
 from colonnade.cli.answer import FINDINGS, FINE, Facts, json_line, print_json, printable, stream_json
 from colonnade.cli.choose import asked_columns, asked_matches, file_facts, matching, read_columns
-from colonnade.cli.progress import counting_rows, waiting
+from colonnade.cli.progress import counting_rows, ignore_progress, waiting
 from colonnade.cli.text import cell, columns_shown, open_console, plural, say, show_side_by_side, show_unreadable
 from colonnade.cli.values import plain_values
 from colonnade.dataclass import dataclass
@@ -51,8 +51,6 @@ SHOWN_ROWS = 20
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The options of `where`."""
-
     columns: tuple[str, ...]
     most: int | None
     form: str | None
@@ -284,17 +282,13 @@ def _write(form: str, sink: pa.NativeFile, question: Question, quiet: bool = Fal
             n_rows += batch.num_rows
             progress(n_rows, None)
 
-    bar: AbstractContextManager[Progress] = nullcontext(_unfollowed) if quiet else counting_rows(f"writing {form}")
+    bar: AbstractContextManager[Progress] = nullcontext(ignore_progress) if quiet else counting_rows(f"writing {form}")
     try:
         with bar as progress:
             WRITERS[form](sink, rows.schema, followed(progress))
     except pa.ArrowException as error:
         raise UsageError(f"these columns cannot be written as {form}: {error}") from error
     return n_rows
-
-
-def _unfollowed(_done: int, _total: int | None) -> None:
-    """Used where there is no bar."""
 
 
 def _batch_rows(question: Question) -> int:

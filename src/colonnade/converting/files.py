@@ -75,7 +75,7 @@ def convert(
     named_layout(into).create(version, directory)  # refuses what the layout does not have
     options: LayoutOptions = {"version": version, "directory": directory}
     if Path(target).exists() and not overwrite:
-        raise UsageError(f"{os.fspath(target)} is there already (overwrite=True, or --overwrite, replaces it)")
+        raise UsageError(f"{os.fspath(target)} already exists (overwrite=True, or --overwrite, replaces it)")
     if isinstance(source, File):
         return _converted(source, target, into, options, progress)
     if Path(target).exists() and Path(source).exists() and Path(located(source)[0]).samefile(located(target)[0]):
@@ -208,7 +208,10 @@ def _refuse_what_would_be_lost(table: Table) -> None:
     foreign = sorted(child.name for child in children(group) if child.name not in own)
     if foreign:
         where = ", ".join(join_path(path, name) for name in foreign[:5])
-        raise UsageError(f"{where}: in the group of a table, but no part of it: move it elsewhere first", path=path)
+        raise UsageError(
+            f"cannot convert {where}: it is in the group of a table, but not part of it. Move it elsewhere first",
+            path=path,
+        )
     if path != "/" and is_shared(group):
         raise UsageError(f"{path} has a second name (a hard link), which would be lost: unlink it first", path=path)
 

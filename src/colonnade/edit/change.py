@@ -70,7 +70,6 @@ class OpenTable:
 
     @property
     def indexes(self) -> Indexes:
-        """The search indexes of the table."""
         return Indexes(self.group, self.layout, self.info, self.receipts)
 
     def put(self, columns: Sequence[WrittenColumn]) -> bool:

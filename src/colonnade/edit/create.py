@@ -260,11 +260,8 @@ def column_options(name: str, asked: Mapping[str, Any]) -> ColumnOptions:
 def _unknown_option(where: str, given: Iterable[str], takes: Callable[..., object]) -> str:
     """The error message for an unknown option."""
     parameters = inspect.signature(takes).parameters.values()
-    known = [
-        parameter.name
-        for parameter in parameters
-        if parameter.kind is not parameter.VAR_KEYWORD and parameter.name != "self"
-    ]
+    named = [parameter for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
+    known = [parameter.name for parameter in named if parameter.name != "self"]
     odd = next((name for name in given if name not in known), "")
     nearest = nearest_names(odd, known)
     advice = f"did you mean {nearest[0]!r}?" if nearest else f"there are: {', '.join(known)}"

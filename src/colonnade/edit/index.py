@@ -119,11 +119,8 @@ class Indexes:
 
     def drop(self, column: str, words: Sequence[str] | None = None) -> int:
         """Remove the indexes of a column, or those of some kinds; returns how many there were."""
-        gone = [
-            index
-            for index in self.open()
-            if index.info.column == column and (words is None or index.info.kind in words)
-        ]
+        of_column = [index for index in self.open() if index.info.column == column]
+        gone = [index for index in of_column if words is None or index.info.kind in words]
         for index in gone:
             self._detach(index.placed)
         return len(gone)

@@ -75,7 +75,6 @@ def make_nullable(values: PandasValues, mask: PandasValues, na_value: str) -> An
 
 
 def make_frame(columns: Mapping[str, Any], index: Any, index_name: str | None) -> pandas.DataFrame:
-    """A frame of these arrays."""
     pd = _pandas()
     labels = pd.Index(index, name=index_name) if index is not None else None
     frame: pandas.DataFrame = pd.DataFrame(dict(columns), index=labels)

@@ -48,7 +48,6 @@ def _pandas() -> Any:
 
 
 def is_frame(data: object) -> TypeGuard[pandas.DataFrame]:
-    """Whether this is a pandas frame."""
     pd = _pandas()
     return pd is not None and isinstance(data, pd.DataFrame)
 

@@ -81,10 +81,8 @@ def _check_level(values: Any, names: list[str], note: Note) -> None:
         )
 
 
-def _same(value: Any, other: Any) -> bool:
-    return (
-        value is other or (type(value) is type(other) and bool(value == other)) or (_is_nan(value) and _is_nan(other))
-    )
+def _same(a: Any, b: Any) -> bool:
+    return a is b or (type(a) is type(b) and bool(a == b)) or (_is_nan(a) and _is_nan(b))
 
 
 def _is_nan(value: Any) -> bool:
@@ -154,9 +152,7 @@ def _reader(dtype: str, note: Note) -> Callable[[str], Any] | None:
         return int
     if dtype == "category":
         categories = note.get("categories")
-        return (
-            {str(category): category for category in categories}.__getitem__ if isinstance(categories, list) else None
-        )
+        return {str(name): name for name in categories}.__getitem__ if isinstance(categories, list) else None
     if dtype.startswith("period["):
         return lambda text: pd.Period(text, freq=dtype[7:-1])
     if dtype.startswith("datetime64["):

@@ -68,7 +68,7 @@ def unpack_frame(frame: memoryview, out: ByteBuffer) -> None:
     begin, end = int.from_bytes(frame[11:15], "big"), int.from_bytes(frame[16:24], "big")
     size, packed = int.from_bytes(frame[30:38], "big"), int.from_bytes(frame[39:47], "big")
     if end != len(frame) or size != len(out) or begin < _FRAME_HEAD or begin + packed + _INDEX > end:
-        raise ValueError("the head of a blosc2 frame makes no sense")
+        raise ValueError("the header of a blosc2 frame is invalid")
     index = np.empty(8, dtype=np.uint8)
     unpack_blosc(frame[begin + packed : begin + packed + _INDEX], index)
     offset = int.from_bytes(index.tobytes(), "little")
@@ -82,14 +82,14 @@ def unpack_frame(frame: memoryview, out: ByteBuffer) -> None:
 
 def _read_head(buffer: memoryview, size: int) -> _Head:
     if len(buffer) < _HEAD:
-        raise ValueError("a blosc chunk is shorter than its head")
+        raise ValueError("a blosc chunk is shorter than its header")
     version, _, flags, item = buffer[:4]
     claimed, block, stored = (int.from_bytes(buffer[at : at + 4], "little") for at in (4, 8, 12))
     is_long = flags & _LONG == _LONG
     if flags & _DELTA or version not in ((3, 4, 5) if is_long else (2,)):
         raise LeftToLibrary("a blosc chunk of this version is left to the library")
     if claimed != size or stored != len(buffer) or item < 1 or not 0 < block <= max(size, item):
-        raise ValueError("the head of a blosc chunk makes no sense")
+        raise ValueError("the header of a blosc chunk is invalid")
     shuffle, is_zeros = _read_filters(buffer) if is_long else (flags & _LONG, False)
     length = _LONG_HEAD if is_long else _HEAD
     return _Head(length, item, block, flags >> 5, shuffle, bool(flags & _COPY), not flags & _WHOLE, is_zeros)
@@ -98,7 +98,7 @@ def _read_head(buffer: memoryview, size: int) -> _Head:
 def _read_filters(buffer: memoryview) -> tuple[int, bool]:
     """How items were shuffled, and whether all bytes are zero, from the second half of a long header."""
     if len(buffer) < _LONG_HEAD:
-        raise ValueError("a blosc2 chunk is shorter than its head")
+        raise ValueError("a blosc2 chunk is shorter than its header")
     codes, metas, special = sorted(buffer[16:22]), bytes(buffer[24:31]), buffer[31]
     if special == _ZEROS and len(buffer) != _LONG_HEAD:
         raise ValueError("a blosc2 chunk of zeros holds more data")
@@ -119,9 +119,8 @@ def _unpack_blocks(buffer: memoryview, head: _Head, out: ByteBuffer) -> None:
         target = out[number * head.block : (number + 1) * head.block]
         shuffled = target if packed is None else packed[: len(target)]
         is_last = len(target) < head.block
-        _unpack_block(
-            buffer, int.from_bytes(buffer[at : at + 4], "little"), head, shuffled, 1 if is_last else n_streams
-        )
+        begin = int.from_bytes(buffer[at : at + 4], "little")
+        _unpack_block(buffer, begin, head, shuffled, 1 if is_last else n_streams)
         if packed is not None:
             _unshuffle(shuffled, target, head)
 

@@ -59,7 +59,6 @@ class ChunkReader:
         return (out if dtype.isnative else out.byteswap(inplace=True).view(self._form.native)), may_be_met
 
     def load(self, address: int, target: ByteBuffer) -> None:
-        """Bytes of the file."""
         if self.file.read_into(address, target.data) < len(target):
             raise ValueError("the file ends inside a chunk")
 
@@ -169,7 +168,7 @@ class ChunkReader:
     def _unpack_rows(self, chunk: StoredChunk, first: int, out: np.ndarray, packed: PackedForm) -> None:
         """Rows of a chunk of scale-offset that follow each other: only the bytes that hold them are read.
 
-        Every eighth row begins with a whole byte, so that the head and the bytes from there on make a chunk.
+        Every eighth row begins with a whole byte, so that the header and the bytes from there on make a chunk.
         """
         head = new_array(SCALE_OFFSET_HEAD, _BYTE)
         self.load(chunk.address, head)
@@ -178,7 +177,7 @@ class ChunkReader:
         count = first + len(out) - begin
         skipped, n_bytes = begin * bits // 8, -(-count * bits // 8)
         if bits > 8 * self._form.dtype.itemsize or SCALE_OFFSET_HEAD + skipped + n_bytes > chunk.size:
-            raise ValueError("a chunk is shorter than its head claims")
+            raise ValueError("a chunk is shorter than its header claims")
         data = new_array(SCALE_OFFSET_HEAD + n_bytes, _BYTE)
         data[:SCALE_OFFSET_HEAD] = head
         self.load(chunk.address + SCALE_OFFSET_HEAD + skipped, data[SCALE_OFFSET_HEAD:])

@@ -41,9 +41,9 @@ class ChunkForm:
     def check(self, size: int) -> None:
         """Raise a ValueError if a stored chunk cannot have this size."""
         if size > self._longest:
-            raise ValueError("a chunk is far longer than it can be")
+            raise ValueError("a chunk is far larger than its filters can make it")
         if self.pipeline.is_empty and size != self.chunk_bytes:
-            raise ValueError("a chunk without filters has another length")
+            raise ValueError("a chunk without filters has the wrong length")
 
 
 def _packed_form(pipeline: Pipeline) -> PackedForm | None:
@@ -52,7 +52,7 @@ def _packed_form(pipeline: Pipeline) -> PackedForm | None:
     try:
         return scale_offset_form(tuple(pipeline.scale_offset))
     except ValueError:
-        return None  # its options make no sense, which is reported where a chunk is unpacked
+        return None  # its options are invalid, which is reported when a chunk is unpacked
 
 
 class Located(NamedTuple):
@@ -218,7 +218,7 @@ def _span(form: ChunkForm, chunk: StoredChunk, start: int, stop: int) -> ChunkSp
 def few_of_each_chunk(form: ChunkForm, rows: RowNumbers) -> tuple[RowNumbers, int] | None:
     """The chunk of each of these rows, and the number of chunks, if they are best read one by one; None otherwise.
 
-    rows: increasing and distinct. Of many rows only the ends are looked at.
+    rows: increasing and distinct. Of many rows only the first and the last are examined.
     """
     if not form.has_single_rows or not len(rows):
         return None

@@ -174,7 +174,7 @@ def _unpack_lz4(data: Data, options: Sequence[int], out: ByteBuffer | None, size
     view = as_view(data)
     total, block = int.from_bytes(view[:8], "big"), int.from_bytes(view[8:12], "big")
     if total != size or (block < 1 and total):
-        raise ValueError("the head of an lz4 chunk makes no sense")
+        raise ValueError("the header of an lz4 chunk is invalid")
     target = np.empty(size, dtype=np.uint8) if out is None or len(out) != size else out
     at, done = 12, 0
     while done < size:
@@ -195,7 +195,7 @@ def _undo_bitshuffle(data: Data, options: Sequence[int], out: ByteBuffer | None,
     if size is None:
         raise LeftToLibrary(UNKNOWN_SIZE)
     if len(options) < 4 or options[2] < 1:
-        raise ValueError("the options of bitshuffle make no sense")
+        raise ValueError("the options of bitshuffle are invalid")
     item, compressor = options[2], options[4] if len(options) > 4 else 0
     if compressor not in (0, 2, 3):
         raise LeftToLibrary(f"bitshuffle with compressor {compressor} is left to the library")
@@ -213,7 +213,7 @@ def _unpack_blocks(view: memoryview, codec: str, item: int, size: int) -> tuple[
     block is preceded by its stored size; items after the last multiple of 8 are stored unchanged."""
     total, block = int.from_bytes(view[:8], "big"), int.from_bytes(view[8:12], "big")
     if total != size or block < 1 or block % (8 * item):
-        raise ValueError("the head of a bitshuffle chunk makes no sense")
+        raise ValueError("the header of a bitshuffle chunk is invalid")
     packed = np.empty(size, dtype=np.uint8)
     at, done, end = 12, 0, size // (8 * item) * (8 * item)
     while done < end:
@@ -251,7 +251,7 @@ PackedForm = tuple[np.dtype, bytes | None, int]
 def scale_offset_form(options: tuple[int, ...]) -> PackedForm:
     """From the options of scale-offset: type of the elements, fill value, decimals of floats."""
     if len(options) < 8 or options[4] not in (1, 2, 4, 8):
-        raise ValueError("the options of scale-offset make no sense")
+        raise ValueError("the options of scale-offset are invalid")
     kind = "f" if options[3] == 1 else "i" if options[5] else "u"
     dtype = np.dtype(f"{'>' if options[6] else '<'}{kind}{options[4]}")
     fill = b"".join(int(word).to_bytes(4, "little") for word in options[8:])[: options[4]] if options[7] else None

@@ -32,12 +32,10 @@ class HeldPages:
             self._insert(first, content)
 
     def drop(self, pages: range) -> None:
-        """Forget pages."""
         with self._lock:
             self._remove(pages)
 
     def clear(self) -> None:
-        """Forget all pages."""
         with self._lock:
             self._firsts, self._contents, self.n_pages = [], {}, 0
 
@@ -111,14 +109,12 @@ class HeldPages:
 
 def ranges_of(pages: list[int]) -> list[range]:
     """Increasing pages as ranges of consecutive ones."""
-    runs = [
-        [page for _, page in run] for _, run in groupby(enumerate(pages), lambda numbered: numbered[1] - numbered[0])
-    ]
-    return [range(run[0], run[-1] + 1) for run in runs]
+    runs = groupby(enumerate(pages), lambda numbered: numbered[1] - numbered[0])
+    members = ([page for _, page in run] for _, run in runs)
+    return [range(run[0], run[-1] + 1) for run in members]
 
 
 def split_pages(content: memoryview) -> list[memoryview]:
-    """The pages of a run."""
     return [content[at : at + PAGE] for at in range(0, len(content), PAGE)]
 
 

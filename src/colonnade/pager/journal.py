@@ -75,7 +75,6 @@ MOST_COPIED_AT_ONCE = 256  # pages written with one call
 
 @lru_cache(maxsize=256)  # called before and after every read
 def journal_path(path: Path) -> Path:
-    """The path of the journal of a file."""
     return path.with_name(path.name + "-journal")
 
 

@@ -57,7 +57,6 @@ _PATIENCE = 5.0  # longest time that a commit waits for such readers, in seconds
 
 @lru_cache(maxsize=256)  # called before and after every read
 def lock_path(path: Path) -> Path:
-    """The path of the lock file of a file."""
     return path.with_name(path.name + "-lock")
 
 
@@ -169,7 +168,6 @@ class WriterLock:
 
     @shielded
     def release(self) -> None:
-        """Release the lock."""
         if self._descriptor >= 0:
             descriptor, self._descriptor = self._descriptor, -1
             is_ours = self._process == os.getpid()  # a forked process only closes its copy of the descriptor

@@ -270,10 +270,8 @@ class ReadableRows(Sealed):
             rows = query._known_rows() if query._predicate is None else query._search()
             asking = asked.known_to_some_index(rows)
             indexes = table._search_indexes() if asking else []
-            known_columns = {
-                reader.column.name: known_to_indexes(reader, indexes, table._file._trust) for reader in asking
-            }
-            return asked.result(rows, {name: known[0] for name, known in known_columns.items() if known is not None})
+            known = {reader.column.name: known_to_indexes(reader, indexes, table._file._trust) for reader in asking}
+            return asked.result(rows, {name: stats[0] for name, stats in known.items() if stats is not None})
 
         return self._file._consistent(read)
 

@@ -10,10 +10,7 @@ from colonnade.kernels.plain.arguments import Readable, check_apart, open_bytes
 
 
 def deflate(source: Readable, out: Readable, /) -> int:
-    """Write a zlib stream to the beginning of `out`; return its length, or 0 if it does not fit.
-
-    The streams of the two forms differ.
-    """
+    """Write a zlib stream to the beginning of `out`; return its length, or 0 if it does not fit. Forms differ in it."""
     given, target = open_bytes(source, "source"), open_bytes(out, "out", writable=True)
     check_apart(given, target)
     packer = zlib.compressobj(1, zlib.DEFLATED, zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, zlib.Z_RLE)

@@ -8,10 +8,7 @@ from colonnade.kernels.plain.arguments import Readable, check_apart, check_count
 
 
 def argsort(values: Readable, out: Readable, /) -> None:
-    """Write the rows (uint32, int64 or uint64) in increasing order of their values.
-
-    Equal values are ordered by row; -0.0 equals 0.0, NaN is last.
-    """
+    """Write the rows (uint32, int64 or uint64) sorted by value, equal values by row; -0.0 equals 0.0, NaN is last."""
     given, target = open_values(values, "values"), open_values(out, "out", writable=True)
     check_count(target, "out", len(given))
     if target.dtype.str[1:] not in ("u4", "i8", "u8"):
