@@ -105,9 +105,7 @@ explain_option = click.option("--explain", is_flag=True, help="Show which indexe
 
 
 @command
-@click.option(
-    "--rows", "n_rows", default=1_000_000, show_default=True, type=click.IntRange(min=1), help="The number of rows."
-)
+@click.option("--rows", "n_rows", default=1_000_000, show_default=True, type=click.IntRange(min=1), help="Row count.")
 @click.option(
     "--keep", default=None, metavar="PATH", help="The file to create. [default: colonnade-demo.h5 in this folder]"
 )

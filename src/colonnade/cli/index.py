@@ -39,17 +39,15 @@ def _table_and_columns(file: File, given: Sequence[str]) -> tuple[Table, Sequenc
     """The table and the other arguments of [TABLE] COLUMN...: the first is the table if it is the path of one."""
     if not given:
         raise UsageError("give a column, as in energy=chunk_minmax")
-    if len(given) > 1 and (
-        is_path_of_table(file, given[0]) or ("=" not in given[0] and _is_not_column(file, given[0]))
-    ):
+    if len(given) > 1 and _means_table(file, given[0]):
         return file[given[0]], given[1:]
     return only_table(file, None), given
 
 
-def _is_not_column(file: File, text: str) -> bool:
-    """Whether the first of several arguments can only have been meant as a table."""
+def _means_table(file: File, text: str) -> bool:
+    """Whether the first of several arguments is meant as a table: a table's path, or not a column of the only table."""
     tables = file.tables()
-    return len(tables) != 1 or text not in file[tables[0]]
+    return is_path_of_table(file, text) or ("=" not in text and (len(tables) != 1 or text not in file[tables[0]]))
 
 
 def _wanted(table: Table, arguments: Sequence[str]) -> dict[str, list[str]]:

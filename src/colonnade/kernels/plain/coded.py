@@ -21,10 +21,7 @@ from colonnade.kernels.plain.arguments import (
 
 
 def code_offsets(known: Readable, codes: Readable, missing: Readable | None, offsets: Readable, /) -> None:
-    """Write the offsets (int32) of the strings that codes stand for; `known` has the offsets of all known strings.
-
-    Missing rows are empty strings.
-    """
+    """Write the offsets (int32) of the codes' strings; `known` are those of all strings. Missing rows are empty."""
     begins, ends = _named(known, codes, missing)
     target = open_kind(offsets, "offsets", "i4", True)
     check_count(target, "offsets", len(begins) + 1)

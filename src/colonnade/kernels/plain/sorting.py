@@ -20,18 +20,14 @@ def argsort(values: Readable, out: Readable, /) -> None:
 
 def insert_rows(rows: Readable, places: Readable, added: Readable, out: Readable, /) -> None:
     """Write `rows` with the rows `added` inserted before the given, increasing positions."""
-    sorted_rows, new = open_values(rows, "rows"), open_values(added, "added")
+    before, new = open_values(rows, "rows"), open_values(added, "added")
     where, target = open_kind(places, "places", "i8"), open_values(out, "out", writable=True)
     check_count(new, "added", len(where))
-    if (
-        sorted_rows.dtype.str[1:] not in ("u4", "u8")
-        or new.dtype != sorted_rows.dtype
-        or target.dtype != sorted_rows.dtype
-    ):
+    if before.dtype.str[1:] not in ("u4", "u8") or new.dtype != before.dtype or target.dtype != before.dtype:
         raise ValueError("rows, added and out must all hold uint32 or all uint64")
-    check_count(target, "out", len(sorted_rows) + len(new))
-    for given in (sorted_rows, where, new):
+    check_count(target, "out", len(before) + len(new))
+    for given in (before, where, new):
         check_apart(given, target)
-    if len(where) and (where[0] < 0 or where[-1] > len(sorted_rows) or (np.diff(where) < 0).any()):
-        raise ValueError(f"places must increase, from 0 to {len(sorted_rows)}")
-    target[...] = np.insert(sorted_rows, where, new)
+    if len(where) and (where[0] < 0 or where[-1] > len(before) or (np.diff(where) < 0).any()):
+        raise ValueError(f"places must increase, from 0 to {len(before)}")
+    target[...] = np.insert(before, where, new)

@@ -53,10 +53,7 @@ def least_greatest(values: Readable, missing: Readable | None, /) -> tuple[Any, 
 
 
 def total(values: Readable, missing: Readable | None, /) -> tuple[Any, int, int]:
-    """The sum, the number of values, and the number of NaN, which are left out.
-
-    Integers are added exactly, floats as float64 with compensation for rounding.
-    """
+    """The exact sum of integers, or the compensated float64 sum of floats; the number of values; the number of NaN."""
     numbers, n_nan = _present(values, missing)
     if numbers.dtype.kind == "f":
         return _float_total(numbers.astype(np.float64)), len(numbers), n_nan
@@ -79,8 +76,8 @@ def _float_total(numbers: KernelArray) -> float:
             part = whole - a
             lost += float(((a - (whole - part)) + (b - part)).sum())
             numbers = whole
-    total = (float(numbers[0]) if len(numbers) else 0.0) + lost
-    return total if np.isfinite(total) else plain
+    corrected = (float(numbers[0]) if len(numbers) else 0.0) + lost
+    return corrected if np.isfinite(corrected) else plain
 
 
 def group_totals(
