@@ -76,7 +76,7 @@ def code_strings(
     twice the number of strings) is the kernel's hash table: zeros before the first call, then unchanged between calls.
     """
     places, ends = open_kind(known, "known", "i4"), open_kind(offsets, "offsets", "i4")
-    texts, given = open_bytes(strings, "strings"), open_bytes(data, "data")
+    known_data, given = open_bytes(strings, "strings"), open_bytes(data, "data")
     memory, target = open_kind(slots, "slots", "u8", True), open_kind(codes, "codes", "i4", True)
     rows = open_kind(fresh, "fresh", "i8", True)
     if not len(places) or not len(ends):
@@ -85,7 +85,9 @@ def code_strings(
     left_out = open_optional_mask(missing, "missing", len(target))
     if not len(memory) or len(memory) & (len(memory) - 1):
         raise ValueError(f"slots has {len(memory)} items, expected a power of two")
-    numbers = {text: code for code, text in enumerate(_strings(places, texts, np.zeros(len(places) - 1, dtype=bool)))}
+    numbers = {
+        text: code for code, text in enumerate(_strings(places, known_data, np.zeros(len(places) - 1, dtype=bool)))
+    }
     n_new = 0
     for row, text in enumerate(_strings(ends, given, left_out)):
         code = -1 if text is None else numbers.setdefault(text, len(places) - 1 + n_new)
