@@ -263,7 +263,7 @@ def test_lock_that_cannot_be_told_is_not_held(path: Path, monkeypatch: pytest.Mo
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(WriterLock, "_tell", fail)
+        patch.setattr(WriterLock, "_write_holder", fail)
         with pytest.raises(OSError, match="space"):
             WriterLock(path, 0)
     WriterLock(path, 0).release()

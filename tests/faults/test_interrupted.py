@@ -534,7 +534,7 @@ def strike_in(patch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
 @pytest.mark.parametrize(
     ("owner", "name"),
     [
-        (WriterLock, "_tell"),
+        (WriterLock, "_write_holder"),
         (journal.JournaledFile, "__init__"),
         (disk.Disk, "length"),
         (callbacks.Callbacks, "readinto"),

@@ -278,7 +278,7 @@ def test_text_says_what_where_and_what_to_do(broken: Path) -> None:
     assert "label 'id' lists this column, which does not refer back in _indexes" in text
     assert "`colonnade fix` repairs it. (HEP001 7.2, 9.2)" in text
     assert "6 errors, 1 warning" in text
-    assert "looked at 1 table, 5 columns" in text
+    assert "checked 1 table, 5 columns" in text
     assert "warning" not in call("check", broken, "--severity", "error").stdout.split("\n\n")[0]
 
 
@@ -333,10 +333,10 @@ def test_tables_of_layouts_without_rules_are_told_not_passed(tmp_path: Path, mon
         frame["x"] = np.arange(2)
     ran = call("check", path)
     assert ran.exit_code == 0
-    assert "looked at 1 table, 2 columns, 4 attributes" in ran.stdout
+    assert "checked 1 table, 2 columns, 4 attributes" in ran.stdout
     monkeypatch.setitem(LAYOUTS, "anndata", replace(LAYOUTS["anndata"], load_rules=None))
     assert cn.check(path).checked.tables_without_rules == 1
     ran = call("check", path)
     assert ran.exit_code == 1
     assert "nothing was checked" in ran.stdout
-    assert "not looked at: 1 table" in ran.stdout
+    assert "not checked: 1 table" in ran.stdout

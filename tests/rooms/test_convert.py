@@ -191,7 +191,7 @@ def test_what_a_layout_cannot_hold_is_refused_by_name_before_anything_is_written
 def test_what_is_there_is_not_overwritten_unless_asked(tmp_path: Path) -> None:
     adata(frame()).write_h5ad(tmp_path / "a.h5ad")
     (tmp_path / "b.h5").write_bytes(b"mine")
-    with pytest.raises(cn.errors.UsageError, match="there already"):
+    with pytest.raises(cn.errors.UsageError, match="already exists"):
         cn.convert(tmp_path / "a.h5ad", tmp_path / "b.h5")
     with pytest.raises(cn.errors.UsageError, match="into itself"):
         cn.convert(tmp_path / "a.h5ad", tmp_path / "a.h5ad", overwrite=True)

@@ -86,8 +86,8 @@ class Findings(list[Finding]):
 
     __slots__ = ("checked",)
 
-    def __init__(self, found: Iterable[Finding] = (), checked: Checked | None = None) -> None:
-        super().__init__(sorted(found, key=_rank))
+    def __init__(self, findings: Iterable[Finding] = (), checked: Checked | None = None) -> None:
+        super().__init__(sorted(findings, key=_rank))
         self.checked = checked if checked is not None else Checked()
 
     @property
@@ -112,9 +112,8 @@ def not_hdf5(error: Exception) -> Findings:
 
 def not_located(path: Path, error: Exception | None) -> Findings:
     """The findings for a directory, or a document, that does not lead to an HDF5 file."""
-    broken = [
-        found for layout in LAYOUTS.values() if layout.sidecars for found in layout.sidecars.not_located(path, error)
-    ]
+    sidecars = [layout.sidecars for layout in LAYOUTS.values() if layout.sidecars]
+    broken = [entry for sidecar in sidecars for entry in sidecar.not_located(path, error)]
     return Findings([RULES[rule].finding(breach) for rule, breach in broken], Checked(readable=False))
 
 
@@ -133,7 +132,7 @@ class Check:
     progress: Progress | None = None
     sparse: SparseTarget | None = None
     variant: object | None = None
-    found: list[Finding] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     checked: Checked = field(default_factory=Checked)
     tables: list[tuple[Layout, RawTable]] = field(default_factory=list)
     _homes: set[str] = field(default_factory=set)
@@ -157,17 +156,17 @@ class Check:
 
     def _finish(self) -> Findings:
         self.checked.deep = self.values
-        self._rows_in_all = sum(one.n_rows for _, raw in self.tables for one in raw.info.members)
+        self._rows_in_all = sum(member.n_rows for _, raw in self.tables for member in raw.info.members)
         for layout, raw in self.tables:
             if self.values:
                 self._values(layout, raw)
             if self.indexes:
                 self._indexes(layout, raw)
             self._face(layout, raw)
-        return Findings(self.found, self.checked)
+        return Findings(self.findings, self.checked)
 
     def report(self, rule: str, breach: Breach) -> None:
-        self.found.append(RULES[rule].finding(breach))
+        self.findings.append(RULES[rule].finding(breach))
 
     # -- what headers and attributes show --
 
@@ -199,18 +198,18 @@ class Check:
         in_table = layout is not None or (path.rsplit("/", 1)[0] or "/") in self._tables
         for rules in layout_rules().values() if layout is None else (rules_of(layout),):
             work = partial(rules.other_objects, group, path, self.values, in_table)
-            for one, breaches in self._safely(path, partial(_listed, work)) or ():
+            for element, breaches in self._safely(path, partial(_listed, work)) or ():
                 self.checked.elements += 1
-                self.checked.bytes_read += one.bytes_read
-                for found in breaches:
-                    self.report(*found)
+                self.checked.bytes_read += element.bytes_read
+                for breach in breaches:
+                    self.report(*breach)
 
     def _second_looks(self, path: str, group: Group, layout: Layout) -> None:
         """Check a table against the rules that other layouts have for it."""
         for name, rules in layout_rules().items():
             if name != layout.name:
-                for found in self._safely(path, partial(_listed, partial(rules.other_table, group, path))) or ():
-                    self.report(*found)
+                for breach in self._safely(path, partial(_listed, partial(rules.other_table, group, path))) or ():
+                    self.report(*breach)
 
     def _beside(self, path: str, group: Group) -> None:
         """Check the objects in a group that is not a table."""
@@ -234,10 +233,10 @@ class Check:
         if self.sparse is None or group.open_dataset(name) is not None:
             return False
         try:
-            found = verify_sparse(self.sparse, path, deep=self.values)
+            findings = verify_sparse(self.sparse, path, deep=self.values)
         except ColonnadeError:
             return False
-        self.found.extend(found)
+        self.findings.extend(findings)
         self.checked.sparse_arrays += 1
         return True
 

@@ -44,10 +44,10 @@ class Fixed:
 def plan_repairs(root: Group, receipts: Receipts, sparse: SparseTarget | None = None) -> Fixed:
     """What can be repaired, and what cannot; nothing is changed."""
     check = Check(receipts, indexes=True, sparse=sparse)
-    found = check.file(root)
-    repairs = [repair for layout, raw in check.tables for repair in _of_table(layout, raw, found, receipts)]
-    resolved = {place for repair in repairs for place in repair.fixes}
-    left = Findings([one for one in found if (one.rule, one.path) not in resolved], found.checked)
+    findings = check.file(root)
+    repairs = [repair for layout, raw in check.tables for repair in _of_table(layout, raw, findings, receipts)]
+    resolved = {fixed for repair in repairs for fixed in repair.fixes}
+    left = Findings([finding for finding in findings if (finding.rule, finding.path) not in resolved], findings.checked)
     return Fixed(repairs, left)
 
 
@@ -64,20 +64,21 @@ def apply_repairs(root: Group, receipts: Receipts, sparse: SparseTarget | None =
     return Fixed(done, Check(receipts, indexes=True, sparse=sparse).file(root))
 
 
-def _of_table(layout: Layout, raw: RawTable, found: Findings, receipts: Receipts) -> list[Repair]:
+def _of_table(layout: Layout, raw: RawTable, findings: Findings, receipts: Receipts) -> list[Repair]:
     home = f"{raw.path.rstrip('/')}/{rules_of(layout).INDEX_HOME}/"
-    wrong = {one.path.removeprefix(home) for one in found if one.rule == "S8" and one.path.startswith(home)}
+    stale = [finding.path for finding in findings if finding.rule == "S8"]
+    wrong = {path.removeprefix(home) for path in stale if path.startswith(home)}
     plans = rules_of(layout).bad_indexes(raw, wrong)
-    repairs = rules_of(layout).repairs(raw, {one.address for one in plans if one.address is not None})
+    repairs = rules_of(layout).repairs(raw, {plan.address for plan in plans if plan.address is not None})
     if plans:
         renewal = _Renewal(layout, raw, plans, receipts)
-        repairs += [Repair(one.path, one.action, one.fixes, partial(renewal.do, one)) for one in plans]
-    return [*repairs, *_of_face(layout, raw, found)]
+        repairs += [Repair(plan.path, plan.action, plan.fixes, partial(renewal.do, plan)) for plan in plans]
+    return [*repairs, *_of_face(layout, raw, findings)]
 
 
-def _of_face(layout: Layout, raw: RawTable, found: Findings) -> list[Repair]:
+def _of_face(layout: Layout, raw: RawTable, findings: Findings) -> list[Repair]:
     """Repairs that make the AnnData view of a table match the table; searched only if there was a finding."""
-    if not any(one.rule == "A16" for one in found):
+    if not any(finding.rule == "A16" for finding in findings):
         return []
     try:
         differences = list(face_differences(raw.group, layout, raw.info))
@@ -85,13 +86,13 @@ def _of_face(layout: Layout, raw: RawTable, found: Findings) -> list[Repair]:
         return []  # a finding already reports it
     return [
         Repair(
-            one.breach.path,
-            f"the frame is made to match the table: {one.breach.message}",
-            tuple((rule, shown_name(one.breach.path)) for rule in one.fixes),
-            one.repair,
+            difference.breach.path,
+            f"the frame is made to match the table: {difference.breach.message}",
+            tuple((rule, shown_name(difference.breach.path)) for rule in difference.fixes),
+            difference.repair,
         )
-        for one in differences
-        if one.repair is not None
+        for difference in differences
+        if difference.repair is not None
     ]
 
 
@@ -105,15 +106,15 @@ class _Renewal:
     receipts: Receipts
     _removed: bool = False
 
-    def do(self, one: IndexPlan) -> bool:
+    def do(self, plan: IndexPlan) -> bool:
         if not self._removed:
             self._removed = True
             rules_of(self.layout).remove_indexes(self.raw, self.plans)
-            for place in [place for place in self.receipts if place[0] == self.raw.path]:
-                if place[2] in {plan.name for plan in self.plans}:
-                    del self.receipts[place]
-        if one.column is not None:
-            self._build(one.column, one.word)
+            removed = {(self.raw.path, bad.name) for bad in self.plans}
+            for key in [key for key in self.receipts if (key[0], key[2]) in removed]:
+                del self.receipts[key]
+        if plan.column is not None:
+            self._build(plan.column, plan.word)
         return True
 
     def _build(self, column: str, word: str) -> None:

@@ -22,7 +22,7 @@ from colonnade.table.checking import check, fix
 from colonnade.table.show import size_text
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_PLACES = {rule: place for place, rule in enumerate(ALL_RULES)}
+_RULE_INDEXES = {rule: index for index, rule in enumerate(ALL_RULES)}
 
 
 def document_of(rule: str) -> str:
@@ -61,16 +61,16 @@ def _rule(rule: Rule) -> Facts:
 
 
 def _result(file: str, finding: Finding) -> Facts:
-    place = {
+    location = {
         "physicalLocation": {"artifactLocation": {"uri": _uri(file), "index": 0}},
         "logicalLocations": [{"fullyQualifiedName": finding.path, "kind": "object"}],
     }
     return {
         "ruleId": finding.rule,
-        "ruleIndex": _PLACES[finding.rule],
+        "ruleIndex": _RULE_INDEXES[finding.rule],
         "level": finding.severity,
         "message": {"text": f"{finding.path}: {finding.message}"},
-        "locations": [place],
+        "locations": [location],
         "properties": {
             "clause": finding.clause,
             "found": finding.found,
@@ -99,79 +99,80 @@ class Asked:
 
 def check_file(file: str, asked: Asked, form: OutputFormat) -> int:
     with counting_rows(f"checking {file}") as progress:
-        found = check(
+        findings = check(
             file, asked.table, deep=asked.deep, progress=progress, links=asked.links, generation=asked.generation
         )
-    shown = [one for one in found if SEVERITIES.index(one.severity) <= SEVERITIES.index(asked.severity)]
+    shown = [finding for finding in findings if SEVERITIES.index(finding.severity) <= SEVERITIES.index(asked.severity)]
     if form == "json":
-        print_json(check_facts(file, found, shown))
+        print_json(check_facts(file, findings, shown))
     elif form == "sarif":
-        print_json(sarif_log(file, shown, found.checked.readable))
+        print_json(sarif_log(file, shown, findings.checked.readable))
     else:
-        _show(file, found, shown)
-    return exit_code(found, asked.strict)
+        _show(file, findings, shown)
+    return exit_code(findings, asked.strict)
 
 
-def exit_code(found: Findings, strict: bool) -> int:
+def exit_code(findings: Findings, strict: bool) -> int:
     """0 no errors, 1 errors (if strict, warnings too) or nothing to check, 3 not readable."""
-    if not found.checked.readable:
+    if not findings.checked.readable:
         return FILE
     bad = SEVERITIES[:2] if strict else SEVERITIES[:1]
-    return FINDINGS if any(one.severity in bad for one in found) or not _n_looked_at(found) else FINE
+    return FINDINGS if any(finding.severity in bad for finding in findings) or not _n_checked(findings) else FINE
 
 
-def _n_looked_at(found: Findings) -> int:
-    return found.checked.tables + found.checked.sparse_arrays + found.checked.elements
+def _n_checked(findings: Findings) -> int:
+    return findings.checked.tables + findings.checked.sparse_arrays + findings.checked.elements
 
 
-def check_facts(file: str, found: Findings, shown: Sequence[Finding]) -> Facts:
+def check_facts(file: str, findings: Findings, shown: Sequence[Finding]) -> Facts:
     """All findings as plain data."""
     return {
         "file": file,
-        "checked": asdict(found.checked),
-        "counts": {severity: _count(found, severity) for severity in SEVERITIES},
-        "findings": [asdict(one) for one in shown],
+        "checked": asdict(findings.checked),
+        "counts": {severity: _count(findings, severity) for severity in SEVERITIES},
+        "findings": [asdict(finding) for finding in shown],
     }
 
 
-def _count(found: Sequence[Finding], severity: Severity) -> int:
-    return sum(one.severity == severity for one in found)
+def _count(findings: Sequence[Finding], severity: Severity) -> int:
+    return sum(finding.severity == severity for finding in findings)
 
 
 # -- text --
 
 
-def _show(file: str, found: Findings, shown: Sequence[Finding]) -> None:
+def _show(file: str, findings: Findings, shown: Sequence[Finding]) -> None:
     console = open_console()
-    for one in shown:
-        show_finding(console, one)
+    for finding in shown:
+        show_finding(console, finding)
     if shown:
         console.print()
-    counts = ", ".join(plural(_count(found, one), one) for one in SEVERITIES if _count(found, one))
-    style = "red" if _count(found, "error") else "yellow" if _count(found, "warning") else "green"
-    checked = found.checked
-    silent = "no findings" if _n_looked_at(found) else "nothing was checked"
-    console.print(cell(f"{file}: {counts or silent}", style), soft_wrap=True)
+    counts = {severity: n for severity in SEVERITIES if (n := _count(findings, severity))}
+    style = "red" if "error" in counts else "yellow" if "warning" in counts else "green"
+    checked = findings.checked
+    silent = "no findings" if _n_checked(findings) else "nothing was checked"
+    summary = ", ".join(plural(n, severity) for severity, n in counts.items()) or silent
+    console.print(cell(f"{file}: {summary}", style), soft_wrap=True)
     if checked.tables_without_rules:
         n_left = plural(checked.tables_without_rules, "table")
-        console.print(cell(f"not looked at: {n_left} of a layout that has no rules yet", "yellow"), soft_wrap=True)
-    console.print(cell(_looked_at(found.checked), "dim"), soft_wrap=True)
+        console.print(cell(f"not checked: {n_left} of a layout that has no rules yet", "yellow"), soft_wrap=True)
+    console.print(cell(_checked_text(checked), "dim"), soft_wrap=True)
 
 
-def show_finding(console: Console, one: Finding) -> None:
+def show_finding(console: Console, finding: Finding) -> None:
     """Print severity, rule and path; then the message, and the advice."""
-    head = cell(f"{one.severity:<8}", STYLES[one.severity]) + cell(f"{one.rule:<3} {one.path}")
+    head = cell(f"{finding.severity:<8}", STYLES[finding.severity]) + cell(f"{finding.rule:<3} {finding.path}")
     console.print(head, soft_wrap=True)
-    console.print(cell(f"        {one.message}"), soft_wrap=True)
-    if one.found and one.expected and one.found not in one.message:
-        console.print(cell(f"        found {one.found}, expected {one.expected}", "dim"), soft_wrap=True)
-    clause = f" ({document_of(one.rule)} {one.clause})" if one.clause else ""
-    console.print(cell(f"        {one.advice}{clause}", "dim"), soft_wrap=True)
+    console.print(cell(f"        {finding.message}"), soft_wrap=True)
+    if finding.found and finding.expected and finding.found not in finding.message:
+        console.print(cell(f"        found {finding.found}, expected {finding.expected}", "dim"), soft_wrap=True)
+    clause = f" ({document_of(finding.rule)} {finding.clause})" if finding.clause else ""
+    console.print(cell(f"        {finding.advice}{clause}", "dim"), soft_wrap=True)
 
 
-def _looked_at(checked: Checked) -> str:
+def _checked_text(checked: Checked) -> str:
     if not checked.readable:
-        return "nothing could be looked at"
+        return "nothing could be checked"
     parts = [
         plural(checked.tables, "table"),
         plural(checked.columns, "column"),
@@ -182,7 +183,7 @@ def _looked_at(checked: Checked) -> str:
     if checked.sparse_arrays:
         parts.append(plural(checked.sparse_arrays, "sparse array"))
     values = f"values: {size_text(checked.bytes_read)} read" if checked.deep else "no values: --deep reads them"
-    return f"looked at {', '.join(parts)}; {values}"
+    return f"checked {', '.join(parts)}; {values}"
 
 
 # -- fix --

@@ -105,7 +105,7 @@ explain_option = click.option("--explain", is_flag=True, help="Show which indexe
 
 
 @command
-@click.option("--rows", "n_rows", default=1_000_000, show_default=True, type=click.IntRange(min=1), help="How many.")
+@click.option("--rows", "n_rows", default=1_000_000, show_default=True, type=click.IntRange(min=1), help="Row count.")
 @click.option(
     "--keep", default=None, metavar="PATH", help="The file to create. [default: colonnade-demo.h5 in this folder]"
 )
@@ -355,8 +355,8 @@ def where(
 
     PREDICATE is one argument in quotes: "energy > 3 and particle in ('muon', 'pion')", "ts between '2026-01-01' and
     '2026-02-01'", "id is missing", "name like 'run%'", "not (x < 0 or y is nan)"; "true" is for all rows. A name that
-    is not a plain word is quoted in `backticks`. After -- PREDICATE may begin with a minus. TABLE may be left out when
-    FILE holds one table.
+    is not a plain word is quoted in `backticks`. Put -- before a PREDICATE that begins with a minus. TABLE may be
+    left out when FILE holds one table.
 
     In CSV and JSON lines, times are ISO strings, bytes are hex digits, lists and structs are JSON. Exit code 1 when no
     row matches.
@@ -391,7 +391,7 @@ def count(file: str, given: tuple[str, ...], explain: bool, trust: Trust, links:
 @trust_option
 @links_option
 def stats(file: str, table: str | None, columns: tuple[str, ...], trust: Trust, links: Links, as_json: bool) -> int:
-    """Show statistics of the columns of TABLE: missing, NaN, least, greatest, distinct.
+    """Show statistics of the columns of TABLE: missing, NaN, minimum, maximum, distinct.
 
     A column is read only if no search index has its statistics; --trust never reads all columns. NaN counts as one
     distinct value. TABLE may be left out when FILE holds one table. Exit code 1 when a column could not be read.

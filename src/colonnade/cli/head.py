@@ -25,10 +25,10 @@ def show_rows(
         chosen = only_table(opened, table)
         names = asked_columns(chosen, columns)
         numbers = asked_rows(chosen.n_rows, rows, n_rows)
-        found = read_columns(chosen, _rows(chosen, numbers), names, strict=bool(columns))
+        columns_read = read_columns(chosen, _rows(chosen, numbers), names, strict=bool(columns))
         if not as_json:
-            return show_head(chosen, len(names), numbers, found)
-        facts = head_facts(opened, chosen, numbers, found)
+            return show_head(chosen, len(names), numbers, columns_read)
+        facts = head_facts(opened, chosen, numbers, columns_read)
     print_json(facts)
     return FINDINGS if facts["unreadable"] else FINE
 
@@ -38,9 +38,9 @@ def _rows(table: Table, rows: range) -> Query:
     return table[slice(rows.start, rows.stop if rows.stop >= 0 else None, rows.step) if rows else slice(0)]
 
 
-def head_facts(file: File, table: Table, rows: range, found: Iterable[ReadColumn]) -> Facts:
+def head_facts(file: File, table: Table, rows: range, read: Iterable[ReadColumn]) -> Facts:
     """The rows as records, and which columns could not be read."""
-    columns = list(found)
+    columns = list(read)
     good = [c for c in columns if c.problem is None]
     return {
         "file": file_facts(file),
@@ -56,9 +56,9 @@ def head_facts(file: File, table: Table, rows: range, found: Iterable[ReadColumn
     }
 
 
-def show_head(table: Table, n_columns: int, rows: range, found: Iterable[ReadColumn]) -> int:
+def show_head(table: Table, n_columns: int, rows: range, read: Iterable[ReadColumn]) -> int:
     """Print the columns that fit side by side; returns the exit code."""
-    n_shown, unreadable = show_side_by_side(rows, found)
+    n_shown, unreadable = show_side_by_side(rows, read)
     rows_shown = f"{len(rows):,} of {rows_text(table.n_rows)}"
     say(f"{rows_shown}, {columns_shown(n_shown, n_columns, len(unreadable))}")
     show_unreadable(unreadable)

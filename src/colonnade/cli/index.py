@@ -29,9 +29,9 @@ def build_indexes(file: str, given: Sequence[str], error_rate: float, max_values
         wanted = _wanted(table, arguments)
         with counting_rows("building") as progress:
             table.build_index(wanted, error_rate=error_rate, max_values=max_values, progress=progress)
-        built = [one for one in table.indexes if one.kind in wanted.get(one.column, [])]
-        facts = {"file": opened.name, "table": table.path, "built": [_index_facts(one) for one in built]}
-    _tell_changes(facts, "built", as_json)
+        built = [index for index in table.indexes if index.kind in wanted.get(index.column, [])]
+        facts = {"file": opened.name, "table": table.path, "built": [_index_facts(index) for index in built]}
+    _show_changes(facts, "built", as_json)
     return FINE
 
 
@@ -39,15 +39,15 @@ def _table_and_columns(file: File, given: Sequence[str]) -> tuple[Table, Sequenc
     """The table and the other arguments of [TABLE] COLUMN...: the first is the table if it is the path of one."""
     if not given:
         raise UsageError("give a column, as in energy=chunk_minmax")
-    if len(given) > 1 and (is_path_of_table(file, given[0]) or ("=" not in given[0] and _is_no_column(file, given[0]))):
+    if len(given) > 1 and _means_table(file, given[0]):
         return file[given[0]], given[1:]
     return only_table(file, None), given
 
 
-def _is_no_column(file: File, text: str) -> bool:
-    """Whether the first of several arguments can only have been meant as a table."""
+def _means_table(file: File, text: str) -> bool:
+    """Whether the first of several arguments is meant as a table: a table's path, or not a column of the only table."""
     tables = file.tables()
-    return len(tables) != 1 or text not in file[tables[0]]
+    return is_path_of_table(file, text) or ("=" not in text and (len(tables) != 1 or text not in file[tables[0]]))
 
 
 def _wanted(table: Table, arguments: Sequence[str]) -> dict[str, list[str]]:
@@ -66,11 +66,11 @@ def _column_and_kinds(table: Table, text: str) -> tuple[str, list[str]]:
     name, sign, kinds = text.rpartition("=")
     if not sign or text in table:
         return table[text].name, []
-    found = [kind.strip() for kind in kinds.split(",") if kind.strip()]
-    unknown = next((kind for kind in found if kind not in KINDS), None)
+    words = [kind.strip() for kind in kinds.split(",") if kind.strip()]
+    unknown = next((kind for kind in words if kind not in KINDS), None)
     if unknown is not None:
         raise UsageError(f"there is no index kind {unknown!r}; there are {', '.join(KINDS)}", kind=unknown)
-    return table[name].name, found
+    return table[name].name, words
 
 
 def drop_indexes(file: str, given: Sequence[str], as_json: bool) -> int:
@@ -83,19 +83,19 @@ def drop_indexes(file: str, given: Sequence[str], as_json: bool) -> int:
         with opened.transaction():
             for name, kind in wanted:
                 table.drop_index(name, kind)
-        left = {one.name for one in table.indexes}
-        dropped = [_index_facts(one) for one in before if one.name not in left]
+        left = {index.name for index in table.indexes}
+        dropped = [_index_facts(index) for index in before if index.name not in left]
         facts = {"file": opened.name, "table": table.path, "dropped": dropped}
-    _tell_changes(facts, "dropped", as_json)
+    _show_changes(facts, "dropped", as_json)
     return FINE
 
 
-def _tell_changes(facts: Facts, done: str, as_json: bool) -> None:
+def _show_changes(facts: Facts, done: str, as_json: bool) -> None:
     if as_json:
         print_json(facts)
         return
     indexes = facts[done]
-    names = ", ".join(f"{one['kind']} of {one['column']} ({size_text(one['bytes'])})" for one in indexes)
+    names = ", ".join(f"{index['kind']} of {index['column']} ({size_text(index['bytes'])})" for index in indexes)
     n_indexes = f"{len(indexes):,} search {'index' if len(indexes) == 1 else 'indexes'}"
     open_console().print(cell(f"{n_indexes} of {facts['table']} {done}: {names}"), soft_wrap=True)
 
@@ -117,7 +117,7 @@ def _index_facts(index: IndexInfo) -> Facts:
 
 def list_indexes(file: str, table: str | None, as_json: bool, links: Links = "folder") -> int:
     tables = print_tables(file, table, _table_facts, _show_lists, as_json, links)
-    bad = any(t["problem"] or any(one["problem"] for one in t["indexes"]) for t in tables)
+    bad = any(t["problem"] or any(index["problem"] for index in t["indexes"]) for t in tables)
     return FINDINGS if bad or not tables else FINE
 
 
@@ -127,7 +127,7 @@ def _table_facts(table: Table) -> Facts:
         "title": table.title,
         "description": None,
         "n_rows": table.n_rows,
-        "indexes": [_index_facts(one) for one in table.indexes],
+        "indexes": [_index_facts(index) for index in table.indexes],
         "problem": None,
     }
 
@@ -146,8 +146,8 @@ def _show_list(console: Console, indexes: list[Facts]) -> None:
         console.print("no search indexes", style="dim")
         return
     grid = new_grid("column", "kind", "stored", "used by queries", right=("stored",))
-    for one in indexes:
-        grid.add_row(cell(one["column"]), cell(one["kind"]), cell(size_text(one["bytes"])), _state(one))
+    for index in indexes:
+        grid.add_row(cell(index["column"]), cell(index["kind"]), cell(size_text(index["bytes"])), _state(index))
     console.print(grid)
 
 
@@ -162,7 +162,7 @@ def _state(index: Facts) -> Text:
 
 def verify_indexes(file: str, table: str | None, as_json: bool, links: Links = "folder") -> int:
     tables = print_tables(file, table, _verified, _show_verified, as_json, links)
-    bad = any(t["problem"] or any(one["wrong"] for one in t["indexes"]) for t in tables)
+    bad = any(t["problem"] or any(index["wrong"] for index in t["indexes"]) for t in tables)
     return FINDINGS if bad or not tables else FINE
 
 
@@ -170,7 +170,7 @@ def _verified(table: Table) -> Facts:
     with counting_rows(f"verifying {table.path}", len(table.indexes)) as progress:
         findings = table.verify_indexes(progress=progress)
     facts = _table_facts(table)
-    return {**facts, "indexes": [{**one, "wrong": _wrong(table, one, findings)} for one in facts["indexes"]]}
+    return {**facts, "indexes": [{**index, "wrong": _wrong(table, index, findings)} for index in facts["indexes"]]}
 
 
 def _wrong(table: Table, index: Facts, findings: list[Finding]) -> list[str]:
@@ -191,8 +191,8 @@ def _show_verified(facts: Facts) -> None:
 def _show_results(console: Console, indexes: list[Facts]) -> None:
     if not indexes:
         console.print("no search indexes", style="dim")
-    for one in indexes:
-        if not one["wrong"]:
-            console.print(cell(f"OK     {one['kind']} of {one['column']}"), soft_wrap=True)
-        for wrong in one["wrong"]:
+    for index in indexes:
+        if not index["wrong"]:
+            console.print(cell(f"OK     {index['kind']} of {index['column']}"), soft_wrap=True)
+        for wrong in index["wrong"]:
             console.print(cell(f"WRONG  {wrong}", "red"), soft_wrap=True)

@@ -227,10 +227,10 @@ def _categories(column: Column) -> tuple[list[object] | None, str | None]:
     if column.info.problem is not None:
         return None, None
     try:
-        found = column.categories
+        categories = column.categories
     except (ColonnadeError, OSError) as error:
         return None, str(error)
-    return (None if found is None else plain_values(found.slice(0, FEW_CATEGORIES))), None
+    return (None if categories is None else plain_values(categories.slice(0, FEW_CATEGORIES))), None
 
 
 def show_schema(facts: Facts) -> None:

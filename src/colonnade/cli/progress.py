@@ -29,7 +29,6 @@ def counting_rows(doing: str, n_rows: int | None = None) -> Iterator[Progress]:
 
 @contextmanager
 def counting_bytes(doing: str) -> Iterator[Progress]:
-    """A bar that counts bytes."""
     with _bar(doing, "bytes", None) as progress:
         yield progress
 
@@ -44,7 +43,7 @@ def waiting(doing: str) -> Iterator[None]:
 @contextmanager
 def _bar(doing: str, counted: Counted, total: int | None) -> Iterator[Progress]:
     if not sys.stderr.isatty():
-        yield _unfollowed
+        yield ignore_progress
         return
     bar = _LateBar(doing, counted, total)
     timer = Timer(SHOWN_AFTER, bar.show)
@@ -58,7 +57,7 @@ def _bar(doing: str, counted: Counted, total: int | None) -> Iterator[Progress]:
         bar.stop()
 
 
-def _unfollowed(_done: int, _total: int | None) -> None:
+def ignore_progress(_done: int, _total: int | None) -> None:
     """Used where there is no bar."""
 
 

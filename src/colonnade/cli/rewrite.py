@@ -60,8 +60,8 @@ def _append(opened: File, source: InputSource, table: str | None, create: bool) 
     """The table, and the number of rows appended."""
     if create and ((table is not None and table not in opened) or not opened.tables()):
         with source.rows({}) as rows, counting_rows(f"writing {source.path.name}") as progress:
-            made = opened.create(table or "table", rows, progress=progress)
-            return made, made.n_rows
+            created = opened.create(table or "table", rows, progress=progress)
+            return created, created.n_rows
     grown = only_table(opened, table)
     types = {field.name: field.type for field in grown.schema}
     with source.rows(types) as rows, counting_rows(f"appending {source.path.name}") as progress:
@@ -86,10 +86,10 @@ def convert_file(source: str, target: str, wanted: WantedOptions, as_json: bool)
         return FINE if done.tables or done.copied else FINDINGS
     what = f"{plural(len(done.tables), 'table')} written in the layout {done.layout}"
     names = f" ({', '.join(done.tables)})" if done.tables else ""
-    kept = f", {plural(len(done.copied), 'table')} copied unchanged" if done.copied else ""
+    unchanged = f", {plural(len(done.copied), 'table')} copied unchanged" if done.copied else ""
     indexes = f", {done.indexes:,} search {'index' if done.indexes == 1 else 'indexes'} rebuilt" if done.indexes else ""
     console = open_console()
-    for line in (f"{target}: {what}{names}{kept}{indexes}", *(f"note: {note}" for note in done.notes)):
+    for line in (f"{target}: {what}{names}{unchanged}{indexes}", *(f"note: {note}" for note in done.notes)):
         console.print(cell(line), soft_wrap=True)
     if not done.tables and not done.copied:
         console.print(cell("it has no table that can be written in another layout (`colonnade ls` lists its contents)"))

@@ -30,10 +30,10 @@ _MOST_VALUES = 12  # per line
 
 def _names(file: str, name: str | None) -> list[str]:
     """The given array, or all of the file."""
-    found = [name] if name is not None else find_sparse(file)
-    if not found:
+    names = [name] if name is not None else find_sparse(file)
+    if not names:
         raise NoTables(f"{file} holds no sparse arrays")
-    return found
+    return names
 
 
 def _only(file: str, name: str | None) -> SparseArray:
@@ -64,7 +64,7 @@ def parse_box_text(text: str | None) -> BoxKey:
 
 
 def print_sparse(file: str, name: str | None, as_json: bool) -> int:
-    arrays = [_facts_or_problem(file, one) for one in _names(file, name)]
+    arrays = [_facts_or_problem(file, path) for path in _names(file, name)]
     if as_json:
         print_json({"file": {"name": file, "bytes": Path(file).stat().st_size}, "arrays": arrays})
     else:
@@ -85,13 +85,13 @@ def _facts_or_problem(file: str, name: str) -> Facts:
 
 def _facts(array: SparseArray) -> Facts:
     layout, size = array.info.layout, array.measure()
-    n_elements = int(np.prod([float(one) for one in array.shape]))
+    n_elements = int(np.prod([float(length) for length in array.shape]))
     sections = [
         {
-            "number": one.number, "name": one.name, "stored": one.stored, "unfiltered": one.unfiltered,
-            "ratio": one.ratio, "filters": filters_text(one.filters),
+            "number": section.number, "name": section.name, "stored": section.stored,
+            "unfiltered": section.unfiltered, "ratio": section.ratio, "filters": filters_text(section.filters),
         }
-        for one in size.sections
+        for section in size.sections
     ]  # fmt: skip
     return {
         "path": array.name, "shape": list(array.shape), "max_shape": list(array.max_shape), "type": str(array.type),
@@ -128,12 +128,12 @@ def _show_array(console: Console, facts: Facts) -> None:
     grid = new_grid(
         "section", "holds", "stored", "unfiltered", "ratio", "filters", right=("stored", "unfiltered", "ratio")
     )
-    for one in facts["sections"]:
-        ratio = "" if one["ratio"] is None else f"{one['ratio']:.1f}:1"
-        sizes = (size_text(one["stored"]), size_text(one["unfiltered"]))
-        grid.add_row(str(one["number"]), one["name"], *sizes, ratio, cell(one["filters"]))
+    for section in facts["sections"]:
+        ratio = "" if section["ratio"] is None else f"{section['ratio']:.1f}:1"
+        sizes = (size_text(section["stored"]), size_text(section["unfiltered"]))
+        grid.add_row(str(section["number"]), section["name"], *sizes, ratio, cell(section["filters"]))
     console.print(grid)
-    stored = sum(one["stored"] for one in facts["sections"])
+    stored = sum(section["stored"] for section in facts["sections"])
     console.print(f"{size_text(stored)} in all, {size_text(facts['dense_bytes'])} if it were dense", style="dim")
 
 
@@ -189,8 +189,8 @@ def _runs(coords: Coordinates) -> Iterator[Run]:
 
 def _show_run(first: list[int], values: list[object]) -> None:
     for at in range(0, len(values), _MOST_VALUES):
-        place = [*first[:-1], first[-1] + at]
-        click.echo(f"{_place(place)}: {', '.join(_shown(value) for value in values[at : at + _MOST_VALUES])}")
+        coordinates = [*first[:-1], first[-1] + at]
+        click.echo(f"{_place(coordinates)}: {', '.join(_shown(value) for value in values[at : at + _MOST_VALUES])}")
 
 
 def _place(coords: Sequence[int]) -> str:
@@ -231,17 +231,17 @@ def convert_matrix(
 def print_verified(file: str, name: str | None, as_json: bool) -> int:
     names = _names(file, name)
     with waiting("verifying"):
-        found = {one: verify_sparse(file, one) for one in names}
-    findings = [finding for some in found.values() for finding in some]
+        by_array = {path: verify_sparse(file, path) for path in names}
+    findings = [finding for of_array in by_array.values() for finding in of_array]
     if as_json:
         listed = [{"rule": f.rule, "severity": f.severity, "path": f.path, "message": f.message} for f in findings]
         print_json({"file": {"name": file}, "arrays": names, "findings": listed})
     else:
         console = open_console()
-        for one, some in found.items():
-            if not some:
-                console.print(cell(f"OK     {one}"), soft_wrap=True)
-            for finding in some:
+        for path, of_array in by_array.items():
+            if not of_array:
+                console.print(cell(f"OK     {path}"), soft_wrap=True)
+            for finding in of_array:
                 word = "WRONG" if finding.severity == "error" else "NOTE "
-                console.print(cell(f"{word}  {one}: {finding.message} ({finding.rule})", "red"), soft_wrap=True)
+                console.print(cell(f"{word}  {path}: {finding.message} ({finding.rule})", "red"), soft_wrap=True)
     return FINDINGS if any(finding.severity == "error" for finding in findings) else FINE

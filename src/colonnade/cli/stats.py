@@ -47,8 +47,8 @@ def print_stats(
         chosen = only_table(opened, table)
         names = asked_columns(chosen, columns)
         with counting_rows("reading", chosen.n_rows * len(names)) as progress:
-            found = chosen.stats(names, progress=progress)
-        broken = next((one for one in found.values() if isinstance(one, ColonnadeError)), None)
+            by_column = chosen.stats(names, progress=progress)
+        broken = next((stats for stats in by_column.values() if isinstance(stats, ColonnadeError)), None)
         if columns and broken is not None:
             raise broken
         facts: Facts = {
@@ -57,7 +57,7 @@ def print_stats(
             "title": chosen.title,
             "description": chosen.description,
             "n_rows": chosen.n_rows,
-            "columns": [_column_facts(chosen[name], one) for name, one in found.items()],
+            "columns": [_column_facts(chosen[name], stats) for name, stats in by_column.items()],
         }
     if as_json:
         print_json(facts)
@@ -69,7 +69,7 @@ def print_stats(
 # -- facts --
 
 
-def _column_facts(column: Column, found: FoundStats) -> Facts:
+def _column_facts(column: Column, stats: FoundStats) -> Facts:
     """The statistics of one column as plain data, with every key present."""
     facts = {
         "name": column.name,
@@ -78,17 +78,17 @@ def _column_facts(column: Column, found: FoundStats) -> Facts:
         "units": column.units,
         "n_rows": column.n_rows,
     }
-    if isinstance(found, ColonnadeError):
+    if isinstance(stats, ColonnadeError):
         empty = dict.fromkeys(("n_missing", "n_nan", "min", "max", "distinct", "distinct_is", "from"))
-        return {**facts, **empty, "problem": str(found)}
+        return {**facts, **empty, "problem": str(stats)}
     return {
         **facts,
-        "n_missing": found.n_missing,
-        "n_nan": found.n_nan,
-        "min": _plain(found.least),
-        "max": _plain(found.greatest),
-        **_distinct_facts(found.distinct),
-        "from": found.source,
+        "n_missing": stats.n_missing,
+        "n_nan": stats.n_nan,
+        "min": _plain(stats.least),
+        "max": _plain(stats.greatest),
+        **_distinct_facts(stats.distinct),
+        "from": stats.source,
         "problem": None,
     }
 

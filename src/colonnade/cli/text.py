@@ -190,12 +190,12 @@ class TextColumn:
         return space + text if self.right else text + space
 
 
-def show_side_by_side(numbers: Sequence[int], found: Iterable[ReadColumn]) -> tuple[int, list[ReadColumn]]:
+def show_side_by_side(numbers: Sequence[int], columns: Iterable[ReadColumn]) -> tuple[int, list[ReadColumn]]:
     """Print the columns that fit next to the row numbers; returns how many did, and which could not be read."""
     shown = [f"{row:,}" for row in numbers]
     wide = max(len(text) for text in (*shown, "row"))
     unreadable: list[ReadColumn] = []
-    fitting = _fitting(found, terminal_width() - wide - COLUMN_GAP, unreadable)
+    fitting = _fitting(columns, terminal_width() - wide - COLUMN_GAP, unreadable)
     _escape_unknown(sys.stdout)
     click.echo("\n".join(_row_lines(shown, wide, fitting)))
     return len(fitting), unreadable
@@ -217,18 +217,18 @@ def columns_shown(n_shown: int, n_columns: int, n_unreadable: int) -> str:
     return f"{text}; {left_out:,} left out, choose with --columns" if left_out else text
 
 
-def _fitting(found: Iterable[ReadColumn], room: int, unreadable: list[ReadColumn]) -> list[TextColumn]:
+def _fitting(columns: Iterable[ReadColumn], room: int, unreadable: list[ReadColumn]) -> list[TextColumn]:
     """The first columns that fit into `room` characters, at least one; no column after them is read."""
     chosen: list[TextColumn] = []
-    for column in found:
+    for column in columns:
         if column.problem is not None:
             unreadable.append(column)
             continue
-        made = _text_column(column)
-        room -= made.width + (COLUMN_GAP if chosen else 0)
+        shown = _text_column(column)
+        room -= shown.width + (COLUMN_GAP if chosen else 0)
         if room < 0 and chosen:
             break
-        chosen.append(made)
+        chosen.append(shown)
     return chosen
 
 

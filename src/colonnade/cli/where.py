@@ -18,7 +18,7 @@ from colonnade import limits
 from colonnade.arrays import Int64s
 from colonnade.cli.answer import FINDINGS, FINE, Facts, json_line, print_json, printable, stream_json
 from colonnade.cli.choose import asked_columns, asked_matches, file_facts, matching, read_columns
-from colonnade.cli.progress import counting_rows, waiting
+from colonnade.cli.progress import counting_rows, ignore_progress, waiting
 from colonnade.cli.text import cell, columns_shown, open_console, plural, say, show_side_by_side, show_unreadable
 from colonnade.cli.values import plain_values
 from colonnade.dataclass import dataclass
@@ -51,8 +51,6 @@ SHOWN_ROWS = 20
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The options of `where`."""
-
     columns: tuple[str, ...]
     most: int | None
     form: str | None
@@ -163,8 +161,8 @@ def _lists(numbers: Int64s) -> Iterator[list[int]]:
 def print_records(question: Question) -> int:
     """Print the rows as records; matches are held as row numbers, and the rows are read batch by batch."""
     with waiting("searching"):
-        found = question.rows[:]
-        numbers = found.row_numbers()
+        matching = question.rows[:]
+        numbers = matching.row_numbers()
     table = question.table
     columns = [table[name] for name in question.names]
     facts = {
@@ -176,7 +174,7 @@ def print_records(question: Question) -> int:
         "found": len(numbers),
         "all_found": question.most is None or len(numbers) < question.most,
     }
-    records = (_records(batch, question.names) for batch in found.batches(_batch_rows(question)))
+    records = (_records(batch, question.names) for batch in matching.batches(_batch_rows(question)))
     code = stream_json(facts, {"row_numbers": _lists(numbers), "rows": records})
     return code or (FINE if len(numbers) else FINDINGS)
 
@@ -192,15 +190,15 @@ def _records(batch: pa.RecordBatch, names: Sequence[str]) -> list[object]:
 def show_first(question: Question) -> int:
     most = SHOWN_ROWS if question.most is None else question.most
     with waiting("searching"):
-        found = question.query.head(most)[:]
-        total = _total(question, len(found))
+        matching = question.query.head(most)[:]
+        total = _total(question, len(matching))
     table, names = question.table, question.names
-    if not len(found):
+    if not len(matching):
         say(f"no row of {rows_text(table.n_rows)} matches")
         return FINDINGS
-    columns = read_columns(table, found, names, question.strict)
-    n_shown, unreadable = show_side_by_side(found.row_numbers().tolist(), columns)
-    shown_rows = _found_text(len(found), total, table.n_rows)
+    columns = read_columns(table, matching, names, question.strict)
+    n_shown, unreadable = show_side_by_side(matching.row_numbers().tolist(), columns)
+    shown_rows = _found_text(len(matching), total, table.n_rows)
     say(f"{shown_rows}, {columns_shown(n_shown, len(names), len(unreadable))}")
     show_unreadable(unreadable)
     return FINDINGS if unreadable else FINE
@@ -284,17 +282,13 @@ def _write(form: str, sink: pa.NativeFile, question: Question, quiet: bool = Fal
             n_rows += batch.num_rows
             progress(n_rows, None)
 
-    bar: AbstractContextManager[Progress] = nullcontext(_unfollowed) if quiet else counting_rows(f"writing {form}")
+    bar: AbstractContextManager[Progress] = nullcontext(ignore_progress) if quiet else counting_rows(f"writing {form}")
     try:
         with bar as progress:
             WRITERS[form](sink, rows.schema, followed(progress))
     except pa.ArrowException as error:
         raise UsageError(f"these columns cannot be written as {form}: {error}") from error
     return n_rows
-
-
-def _unfollowed(_done: int, _total: int | None) -> None:
-    """Used where there is no bar."""
 
 
 def _batch_rows(question: Question) -> int:

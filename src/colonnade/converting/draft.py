@@ -111,5 +111,5 @@ def _refuse_unfit(table: Table) -> None:
     """Refuse a table with parts that are unreadable or in other files: they would be lost silently."""
     refuse_broken(table)
     if table.info.others:
-        kept = ", ".join(f"{other.name!r} in {other.place}" for other in table.info.others)
-        raise DataError(f"the table keeps columns in other files, which would be lost: {kept}", path=table.path)
+        columns = ", ".join(f"{other.name!r} in {other.place}" for other in table.info.others)
+        raise DataError(f"the table keeps columns in other files, which would be lost: {columns}", path=table.path)

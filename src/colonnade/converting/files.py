@@ -75,7 +75,7 @@ def convert(
     named_layout(into).create(version, directory)  # refuses what the layout does not have
     options: LayoutOptions = {"version": version, "directory": directory}
     if Path(target).exists() and not overwrite:
-        raise UsageError(f"{os.fspath(target)} is there already (overwrite=True, or --overwrite, replaces it)")
+        raise UsageError(f"{os.fspath(target)} already exists (overwrite=True, or --overwrite, replaces it)")
     if isinstance(source, File):
         return _converted(source, target, into, options, progress)
     if Path(target).exists() and Path(source).exists() and Path(located(source)[0]).samefile(located(target)[0]):
@@ -95,7 +95,7 @@ def _converted(
 def _into_directory(
     source: File, target: Path, layout: str, options: LayoutOptions, progress: Progress | None
 ) -> Converted:
-    """Write the only table of a file as a directory, which has no place for anything else."""
+    """Write the only table of a file as a directory, which cannot hold anything else."""
     paths = source._consistent(source._layout_tables)
     if len(paths) != 1:
         raise UsageError(
@@ -112,9 +112,9 @@ def _into_directory(
     draft = draft_table(table, layout, **options)
     if target.exists() and not target.is_dir():
         raise UsageError(f"{target} is a file; directory=True makes a directory: choose another path")
-    place, path = new_directory(layout, target)
+    file_path, path = new_directory(layout, target)
     target.mkdir(parents=True, exist_ok=True)
-    with open_file(place, "w") as file:
+    with open_file(file_path, "w") as file:
         draft.write(file, path, progress)
         indexes = indexes_of(table)
         notes = indexes.build(file, path, draft.names)
@@ -171,10 +171,10 @@ class _Conversion:
         root = self.source._handle.root
         groups = {path: group_at(root, path) for path in self.drafts}
         if groups.get("/") is not None:
-            raise UsageError("the root of this file is a table: convert has no place for its layout's group")
+            raise UsageError("the root of this file is a table: convert cannot store its layout's group")
         with open_file(target, "w") as file:
             reported = _Progress(progress, sum(self.sizes.values()))
-            places = [place for group in groups.values() if (place := group.address) is not None]
+            places = [at for group in groups.values() if (at := group.address) is not None]
             self._copy(root, file, places, reported)
             for path, draft in self.drafts.items():
                 draft.write(file, path, partial(reported.rows, self.sizes[path]))
@@ -208,7 +208,10 @@ def _refuse_what_would_be_lost(table: Table) -> None:
     foreign = sorted(child.name for child in group.children() if child.name not in own)
     if foreign:
         where = ", ".join(join_path(path, name) for name in foreign[:5])
-        raise UsageError(f"{where}: in the group of a table, but no part of it: move it elsewhere first", path=path)
+        raise UsageError(
+            f"cannot convert {where}: it is in the group of a table, but not part of it. Move it elsewhere first",
+            path=path,
+        )
     if path != "/" and group.is_shared:
         raise UsageError(f"{path} has a second name (a hard link), which would be lost: unlink it first", path=path)
 

@@ -20,26 +20,26 @@ from colonnade.table import File, Table
 
 @dataclass
 class IndexesOnTheWay:
-    """The search indexes of one table: `found` in the source, and how many were `built` in the target."""
+    """The search indexes of one table of the source, and how many of them were built in the target."""
 
-    found: list[OpenIndex]
+    sources: list[OpenIndex]
     built: int = 0
 
     def build(self, file: File, path: str, names: Mapping[str, str]) -> list[str]:
         """Build the indexes for the table that was just written; returns the notes."""
-        if not self.found:
+        if not self.sources:
             return []
         with file._change():
             group, layout, info = file._describe(path)
             indexes = Indexes(group, layout, info, file._receipts)
-            return [note for one in self.found if (note := self._build(indexes, one, names)) is not None]
+            return [note for index in self.sources if (note := self._build(indexes, index, names)) is not None]
 
-    def _build(self, indexes: Indexes, one: OpenIndex, names: Mapping[str, str]) -> str | None:
-        column, word = names.get(one.info.column), one.info.kind
+    def _build(self, indexes: Indexes, index: OpenIndex, names: Mapping[str, str]) -> str | None:
+        column, word = names.get(index.info.column), index.info.kind
         if column is None or word not in KINDS:
-            why = one.info.problem or "it leads to no column"
+            why = index.info.problem or "it leads to no column"
         else:
-            options = one.index.options() if one.index is not None else Options()
+            options = index.index.options() if index.index is not None else Options()
             try:
                 indexes.build({column: [word]}, options)
             except UsageError as error:
@@ -47,7 +47,7 @@ class IndexesOnTheWay:
             else:
                 self.built += 1
                 return None
-        return f"{indexes.info.path}: the search index {one.info.name!r} was left out: {why}"
+        return f"{indexes.info.path}: the search index {index.info.name!r} was left out: {why}"
 
 
 def indexes_of(table: Table) -> IndexesOnTheWay:

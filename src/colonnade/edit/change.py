@@ -60,13 +60,12 @@ class OpenTable:
 
     @property
     def indexes(self) -> Indexes:
-        """The search indexes of the table."""
         return Indexes(self.group, self.layout, self.info, self.receipts)
 
     def put(self, columns: Sequence[WrittenColumn]) -> bool:
         """Put those of these columns that are sparse into the file. Returns whether there were any: open handles are
         invalid then."""
-        drafts = [(join_path(self.info.path, one.name), one.dataset) for one in columns]
+        drafts = [(join_path(self.info.path, column.name), column.dataset) for column in columns]
         sparse = [(path, dataset) for path, dataset in drafts if isinstance(dataset, SparseDraft)]
         if sparse:
             put_drafts(self.journaled(), sparse)
@@ -91,9 +90,9 @@ class OpenTable:
             if column.problem is not None:
                 raise self.unreadable(column)
         if self.info.others:
-            kept = ", ".join(repr(other.name) for other in self.info.others)
+            others = ", ".join(repr(other.name) for other in self.info.others)
             raise UnsupportedError(
-                f"cannot change the number of rows of {self.info.path}: {kept} are in other files, which would keep "
+                f"cannot change the number of rows of {self.info.path}: {others} are in other files, which would keep "
                 "the old number",
                 feature="rows of tables with columns elsewhere",
                 path=self.info.path,
@@ -204,7 +203,7 @@ def _defined(table: OpenTable, kinds: Mapping[str, pa.DataType], notes: Mapping[
     given = [name for name, kind in kinds.items() if name in table.info.by_name and not _has_no_type(kind)]
     undefined = [name for name in given if _has_no_type(arrow_type(table.info.by_name[name]))]
     for name in undefined:
-        indexed = [one.info.kind for one in table.indexes.open() if one.info.column == name]
+        indexed = [index.info.kind for index in table.indexes.open() if index.info.column == name]
         values = pa.nulls(table.info.n_rows, kinds[name])
         replace_column(table, name, values, ColumnOptions(), read_note(notes.get(name)))
         table = replace(table, info=table.layout.describe(table.group, table.info.path))
@@ -298,9 +297,9 @@ def _check_family(column: ColumnInfo, given: pa.DataType) -> None:
 
 def _check_meaning(column: ColumnInfo, kind: pa.DataType, note: Note) -> None:
     """Refuse pandas values that are stored like those of the column but have another meaning."""
-    kept, given = meaning(read_note(column.pandas)), meaning(note)
-    if kept != given and not _has_no_type(arrow_type(column)) and not _has_no_type(kind):
-        types = [f"pandas' {name}" if name else str(arrow_type(column)) for name in (kept, given)]
+    stored, given = meaning(read_note(column.pandas)), meaning(note)
+    if stored != given and not _has_no_type(arrow_type(column)) and not _has_no_type(kind):
+        types = [f"pandas' {name}" if name else str(arrow_type(column)) for name in (stored, given)]
         reason = f"the column holds {types[0]}, the new rows have {types[1]}. Cast them first"
         raise DataError(reason, column=column.name)
 
@@ -314,8 +313,8 @@ def _values(batch: pa.RecordBatch, name: str, source: Source, done: int) -> pa.A
     if name in source.ranges:
         rows = source.ranges[name][done : done + batch.num_rows]
         return pa.array(np.array(rows))
-    place = batch.schema.get_field_index(name)  # a lookup, without building the list of all names
-    return batch.column(place) if place >= 0 else pa.nulls(batch.num_rows)
+    position = batch.schema.get_field_index(name)  # a lookup, without building the list of all names
+    return batch.column(position) if position >= 0 else pa.nulls(batch.num_rows)
 
 
 def _fitting(array: pa.Array, kind: pa.DataType, name: str, first_row: int) -> pa.Array:
@@ -332,22 +331,22 @@ def _fitting(array: pa.Array, kind: pa.DataType, name: str, first_row: int) -> p
     try:
         return _cast(plain, kind)
     except (pa.ArrowException, NotImplementedError):
-        place = _first_that_does_not_fit(plain, kind)
-        value = python_values(plain.slice(place, 1))[0]
+        position = _first_that_does_not_fit(plain, kind)
+        value = python_values(plain.slice(position, 1))[0]
         raise DataError(
             f"{value!r} does not fit {kind}",
             column=name,
-            row=first_row + place,
+            row=first_row + position,
             value=value,
         ) from None
 
 
 def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """The array as another type; floats are rounded to it, but none that is finite becomes infinite."""
-    made = array.cast(kind)
-    if _n_infinite(made) > _n_infinite(array):
+    result = array.cast(kind)
+    if _n_infinite(result) > _n_infinite(array):
         raise pa.ArrowInvalid(f"a finite number is too large for {kind}")
-    return made
+    return result
 
 
 def _n_infinite(array: pa.Array) -> int:
@@ -408,12 +407,12 @@ def update(table: OpenTable, name: str, rows: Iterable[int] | np.ndarray, values
         _check_meaning(column, array.type, note)
     table, _ = _defined(table, {name: array.type}, {name: write_note(note) or ""})
     column = table.info.by_name[name]
-    indexes = [one for one in table.indexes.open() if one.info.column == name]
+    indexes = [index for index in table.indexes.open() if index.info.column == name]
     order = np.argsort(numbers, kind="stable")
     numbers = numbers[order]
     writer = table.resume(column)
     array = array.take(pa.array(order))
-    with rows_as(lambda place: int(numbers[place])):
+    with rows_as(lambda position: int(numbers[position])):
         is_plain = not isinstance(writer, CarriedWriter)
         writer.overwrite(numbers, _fitting(array, arrow_type(column), name, 0) if is_plain else array)
     written = [writer.finish()]
@@ -488,7 +487,7 @@ def replace_column(
             "add the new one, or use update",
             column=name,
         )
-    array, found = _new_column(values, name)
+    array, own_note = _new_column(values, name)
     if len(table.info.members) > 1:
         _check_length(table.info, name, array)
     options = _suiting_face(table, name, array, _with_texts(options, table.info.by_name[name], array.type))
@@ -505,7 +504,7 @@ def replace_column(
         rename(table.group, old, link)
         raise
     table.layout.edit.replace_column(table.group, table.info, written, table.group.open_dataset(old))
-    _note_pandas(table, written, found if note is None else note)
+    _note_pandas(table, written, own_note if note is None else note)
     unlink(table.group, old)
     _follow_face(table, {name: None})
 
@@ -554,9 +553,9 @@ def rename_column(table: OpenTable, name: str, new_name: str, allow_reserved: bo
 
 def _rename_receipts(table: OpenTable, name: str, new_name: str) -> None:
     """Rename the receipts of a column's indexes: an index, and so its receipt, is named after its column."""
-    for place in [place for place in table.receipts if place[:2] == (table.info.path, name)]:
-        new = new_name + place[2].removeprefix(name) if place[2].startswith(f"{name}__") else place[2]
-        table.receipts[place[0], new_name, new] = table.receipts.pop(place)
+    for key in [key for key in table.receipts if key[:2] == (table.info.path, name)]:
+        new = new_name + key[2].removeprefix(name) if key[2].startswith(f"{name}__") else key[2]
+        table.receipts[key[0], new_name, new] = table.receipts.pop(key)
 
 
 def set_texts(table: OpenTable, name: str | None, strings: Mapping[str, str | None]) -> None:

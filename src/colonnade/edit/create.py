@@ -249,7 +249,8 @@ def column_options(name: str, asked: Mapping[str, Any]) -> ColumnOptions:
 def _unknown_option(where: str, given: Iterable[str], takes: Callable[..., object]) -> str:
     """The error message for an unknown option."""
     parameters = inspect.signature(takes).parameters.values()
-    known = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD and one.name != "self"]
+    named = [parameter for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
+    known = [parameter.name for parameter in named if parameter.name != "self"]
     odd = next((name for name in given if name not in known), "")
     nearest = nearest_names(odd, known)
     advice = f"did you mean {nearest[0]!r}?" if nearest else f"there are: {', '.join(known)}"
@@ -274,18 +275,18 @@ def create(
 
     Returns the path of the table, and the sparse columns with their paths, which the caller puts into the file.
     """
-    place = TablePath(root, path, mode, draft)
+    target = TablePath(root, path, mode, draft)
     complete = False
     try:
-        columns, labels = _fill(place.open(), draft, progress)
-        group = place.settle()
+        columns, labels = _fill(target.open(), draft, progress)
+        group = target.settle()
         _note_pandas(group, draft, (*columns, *labels))
         draft.creation.complete_group(group, columns, labels, draft.text)
-        table = make_face(group, place.path, draft.layout, draft.face) if draft.face else place.path
+        table = make_face(group, target.path, draft.layout, draft.face) if draft.face else target.path
         complete = True
     finally:
         if not complete:
-            place.remove()
+            target.remove()
     drafts = [(join_path(path, column.name), column.dataset) for column in columns]
     return table, [(where, dataset) for where, dataset in drafts if isinstance(dataset, SparseDraft)]
 

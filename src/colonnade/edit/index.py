@@ -118,9 +118,10 @@ class Indexes:
 
     def drop(self, column: str, words: Sequence[str] | None = None) -> int:
         """Remove the indexes of a column, or those of some kinds; returns how many there were."""
-        gone = [one for one in self.open() if one.info.column == column and (words is None or one.info.kind in words)]
-        for one in gone:
-            self._detach(one.placed)
+        of_column = [index for index in self.open() if index.info.column == column]
+        gone = [index for index in of_column if words is None or index.info.kind in words]
+        for index in gone:
+            self._detach(index.placed)
         return len(gone)
 
     def _detach(self, placed: PlacedIndex) -> None:
@@ -129,21 +130,21 @@ class Indexes:
 
     def verify(self, options: Options | None = None) -> Iterator[tuple[IndexInfo, list[Wrong]]]:
         """Every index with what is wrong with it. A correct index gets a receipt, a wrong one loses it."""
-        for one in self.open():
-            place = self._place(one.info.column, one.info.name)
-            if one.is_foreign:
-                yield one.info, []
+        for opened in self.open():
+            key = self._place(opened.info.column, opened.info.name)
+            if opened.is_foreign:
+                yield opened.info, []
                 continue
-            if one.index is None:
-                yield one.info, [Wrong("index", one.info.problem, "an index that suits its column")]
+            if opened.index is None:
+                yield opened.info, [Wrong("index", opened.info.problem, "an index that suits its column")]
                 continue
-            fresh = KINDS[one.info.kind].open(one.placed.dataset, one.index.column, None)
-            wrong = _verified(fresh, self.reader(one.index.column), options or Options())
+            fresh = KINDS[opened.info.kind].open(opened.placed.dataset, opened.index.column, None)
+            wrong = _verified(fresh, self.reader(opened.index.column), options or Options())
             if wrong:
-                self.receipts.pop(place, None)
+                self.receipts.pop(key, None)
             else:
-                self.receipts[place] = _receipt({**fresh.digests(), **fresh.claims()}, fresh.column)
-            yield replace(one.info, trusted=not wrong), wrong
+                self.receipts[key] = _receipt({**fresh.digests(), **fresh.claims()}, fresh.column)
+            yield replace(opened.info, trusted=not wrong), wrong
 
     # -- in sync with changes --
 
@@ -155,59 +156,59 @@ class Indexes:
         `before` are the indexes before the change; self.info is the current table. The rows of `replaced` columns are
         in a new dataset, to which no index refers yet. An index that cannot be updated is removed.
         """
-        for one in before:
-            column = self.info.by_name.get(one.info.column)
-            touched = changed.get(one.info.column, Selection.none())
-            moved = one.info.column in replaced and one.index is not None
+        for opened in before:
+            column = self.info.by_name.get(opened.info.column)
+            touched = changed.get(opened.info.column, Selection.none())
+            moved = opened.info.column in replaced and opened.index is not None
             if self.info.n_rows == n_before and not touched and not moved:
                 continue
-            if column is None or one.index is None or one.info.kind not in KINDS:
-                self._detach(one.placed)
-            elif not moved and _is_stored_alike(column, one.index.column):
-                self._refresh(one, column, touched, n_before)
+            if column is None or opened.index is None or opened.info.kind not in KINDS:
+                self._detach(opened.placed)
+            elif not moved and _is_stored_alike(column, opened.index.column):
+                self._refresh(opened, column, touched, n_before)
             else:
-                self._rebuild(one, column)
+                self._rebuild(opened, column)
 
     def distrust_sharers(self, changed: Sequence[ColumnInfo]) -> None:
         """Drop the receipts of other tables that may share a changed column (by hard links): their indexes are not
         updated."""
-        others = {place[0] for place in self.receipts if place[0] != self.info.path}
+        others = {key[0] for key in self.receipts if key[0] != self.info.path}
         ours = _addresses(self.group, self.layout, changed) if others else set()
         sharing = {path for path in others if _may_share(ours, _row_addresses(self.group, path))}
-        for place in [place for place in self.receipts if place[0] in sharing]:
-            del self.receipts[place]
+        for key in [key for key in self.receipts if key[0] in sharing]:
+            del self.receipts[key]
 
-    def _refresh(self, one: OpenIndex, column: ColumnInfo, touched: Selection, n_before: int) -> None:
-        place = self._place(column.name, one.info.name)
-        kind = KINDS[one.info.kind]
-        assert one.index is not None  # otherwise it would have been removed
-        index = kind.open(one.placed.dataset, one.index.column, one.index.receipt)
+    def _refresh(self, opened: OpenIndex, column: ColumnInfo, touched: Selection, n_before: int) -> None:
+        key = self._place(column.name, opened.info.name)
+        kind = KINDS[opened.info.kind]
+        assert opened.index is not None  # otherwise it would have been removed
+        index = kind.open(opened.placed.dataset, opened.index.column, opened.index.receipt)
         try:
             has_room = all(map(writing.can_grow, index.datasets()))
             dataset = index.refresh(self.reader(column), touched, n_before, index.options()) if has_room else None
         except (*BAD_INDEX, writing.CannotSkipFilter):
             dataset = None
         if dataset is None:
-            self._rebuild(one, column)
-        elif place in self.receipts:
+            self._rebuild(opened, column)
+        elif key in self.receipts:
             digests = index.refreshed() or kind.open(dataset, column, None).digests()
-            self.receipts[place] = _receipt({**digests, **index.claims()}, column)
+            self.receipts[key] = _receipt({**digests, **index.claims()}, column)
 
-    def _rebuild(self, one: OpenIndex, column: ColumnInfo) -> None:
-        options = one.index.options() if one.index is not None else Options()
-        self._detach(one.placed)
+    def _rebuild(self, opened: OpenIndex, column: ColumnInfo) -> None:
+        options = opened.index.options() if opened.index is not None else Options()
+        self._detach(opened.placed)
         if refusal(column) is not None:
             return
         with suppress(UsageError):  # now too many values for a bitmap: it stays removed
-            for _ in self._build(column, [one.info.kind], options):
+            for _ in self._build(column, [opened.info.kind], options):
                 pass
 
     def renew(self) -> None:
         """Rebuild every index of a known kind that no longer suits its column."""
-        for one in self.open():
-            column = self.info.by_name.get(one.info.column)
-            if not one.is_foreign and not one.info.fresh and one.info.kind in KINDS and column is not None:
-                self._rebuild(one, column)
+        for opened in self.open():
+            column = self.info.by_name.get(opened.info.column)
+            if not opened.is_foreign and not opened.info.fresh and opened.info.kind in KINDS and column is not None:
+                self._rebuild(opened, column)
 
 
 def _may_share(ours: set[int] | None, theirs: set[int] | None) -> bool:

@@ -90,12 +90,12 @@ class _Head:
 
 def read_matrix_market(path: str | Path) -> CellStream:
     """The cells of a file, in file order."""
-    place = Path(path)
-    with _open(place) as file:
+    file_path = Path(path)
+    with _open(file_path) as file:
         head = _read(lambda: _Head(file, str(path)), str(path))
 
     def blocks(_chunk: tuple[int, ...]) -> Iterator[Block]:
-        with _open(place) as file:
+        with _open(file_path) as file:
             _Head(file, str(path))
             yield from _blocks(file, head)
 
@@ -143,10 +143,10 @@ def _parse(text: bytes, head: _Head, n_before: int) -> Block:
     axes = []
     for axis, size in enumerate((head.n_rows, head.n_columns)):
         with np.errstate(invalid="ignore"):  # NaN is not a coordinate, and is found below
-            one = table[:, axis].astype(np.int64) - 1
-        if len(one) and (one.min() < 0 or one.max() >= size or (one + 1 != table[:, axis]).any()):
+            numbers = table[:, axis].astype(np.int64) - 1
+        if len(numbers) and (numbers.min() < 0 or numbers.max() >= size or (numbers + 1 != table[:, axis]).any()):
             raise CorruptError(f"after entry {n_before}, a cell is outside the matrix", path=head.name)
-        axes.append(one)
+        axes.append(numbers)
     return tuple(axes), _values(table, head.field)
 
 
@@ -154,9 +154,9 @@ def _values(table: np.ndarray, field: str) -> np.ndarray:
     if field == "pattern":
         return np.ones(len(table), dtype=bool)
     if field == "complex":
-        made = np.empty(len(table), dtype=np.complex128)
-        made.real, made.imag = table[:, 2], table[:, 3]  # a sum would lose infinities and the sign of 0
-        return made
+        values = np.empty(len(table), dtype=np.complex128)
+        values.real, values.imag = table[:, 2], table[:, 3]  # a sum would lose infinities and the sign of 0
+        return values
     return np.ascontiguousarray(table[:, 2])
 
 
@@ -180,13 +180,13 @@ def _mirrored(block: Block, head: _Head) -> Block:
 
 def write_matrix_market(path: str | Path, stream: CellStream, n_cells: int) -> None:
     """Write cells into a new file."""
-    place, kind = Path(path), stream.dtype.kind
-    if place.exists():
+    file_path, kind = Path(path), stream.dtype.kind
+    if file_path.exists():
         raise UsageError(f"{path} already exists")
     if len(stream.shape) != 2 or kind not in "biufc":
         raise UsageError(f"Matrix Market files hold matrices of numbers, not {stream.dtype} of shape {stream.shape}")
     field = {"b": "pattern", "i": "integer", "u": "integer", "f": "real", "c": "complex"}[kind]
-    with _create(place) as file:
+    with _create(file_path) as file:
         lead = f"%%MatrixMarket matrix coordinate {field} general\n{stream.shape[0]} {stream.shape[1]} {n_cells}\n"
         file.write(lead.encode())
         for (rows, columns), values in stream.blocks((1024, 1024)):

@@ -125,10 +125,10 @@ class _Rewriting:
             self._copy(dataset, info, group, name, replace(plan, filters=without_scale_offset(plan.filters)))
 
     def _copy(self, dataset: Dataset, info: DatasetInfo, group: Group, name: str, plan: DatasetPlan) -> None:
-        made = create_dataset(group, name, plan, self.column.n_rows)
+        target = create_dataset(group, name, plan, self.column.n_rows)
         for start, stop in cut(0, self.column.n_rows, plan.chunk_rows or DEFAULT_CHUNK_ROWS, plan.type):
             with dataset.reading(info, start, stop - start) as image:
-                write_rows(made, plan.type, start, image, stop - start)
+                write_rows(target, plan.type, start, image, stop - start)
 
     def _with_filters(self, dataset: Dataset) -> DatasetPlan:
         """The plan with the filters that suit the first chunk."""

@@ -42,11 +42,11 @@ def to_pandas(table: pa.Table, labels: Sequence[str]) -> pandas.DataFrame:
 
 def _with_distinct_categories(table: pa.Table) -> pa.Table:
     """Remove duplicate values from dictionaries, which pandas refuses; the values of the rows do not change."""
-    for place, field in enumerate(table.schema):
-        chunks = table.column(place).chunks if pa.types.is_dictionary(field.type) else []
+    for position, field in enumerate(table.schema):
+        chunks = table.column(position).chunks if pa.types.is_dictionary(field.type) else []
         if any(len(chunk.dictionary.unique()) < len(chunk.dictionary) for chunk in chunks):
-            made = pa.chunked_array([_distinct(chunk) for chunk in chunks], field.type)
-            table = table.set_column(place, field, made)
+            column = pa.chunked_array([_distinct(chunk) for chunk in chunks], field.type)
+            table = table.set_column(position, field, column)
     return table
 
 

@@ -64,19 +64,19 @@ def _top_values(array: pa.Array, strings: StringsAs) -> NumpyArray:
 
 
 def _objects(array: pa.Array) -> NumpyArray:
-    found: NumpyArray = array.to_numpy(zero_copy_only=False)
-    return found
+    objects: NumpyArray = array.to_numpy(zero_copy_only=False)
+    return objects
 
 
 def _numpy_strings(array: pa.Array, codes: NumpyArray | None = None) -> NumpyArray:
     """StringDType values, made from fixed-length bytes, the only way without objects. `codes` select from them."""
     n = len(array) if codes is None else len(codes)
-    made = np.empty(n, dtype=np.dtypes.StringDType())
+    strings = np.empty(n, dtype=np.dtypes.StringDType())
     known = _padded(array) if codes is not None else None
     for start in range(0, n, _PIECE_ROWS):
         rows = slice(start, start + _PIECE_ROWS)
-        made[rows] = _padded(array[rows]) if known is None or codes is None else known[codes[rows]]
-    return made
+        strings[rows] = _padded(array[rows]) if known is None or codes is None else known[codes[rows]]
+    return strings
 
 
 def _padded(array: pa.Array) -> NumpyArray:

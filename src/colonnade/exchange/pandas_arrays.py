@@ -54,10 +54,10 @@ def _pandas() -> Any:
 def make_categorical(codes: PandasValues, categories: PandasValues, ordered: bool) -> pandas.Categorical:
     """A pandas Categorical; duplicate categories raise a DataError."""
     try:
-        made: pandas.Categorical = _pandas().Categorical.from_codes(codes, categories, ordered=ordered)
+        categorical: pandas.Categorical = _pandas().Categorical.from_codes(codes, categories, ordered=ordered)
     except ValueError as error:
         raise DataError(f"pandas cannot hold this categorical: {error}") from error
-    return made
+    return categorical
 
 
 def make_nullable(values: PandasValues, mask: PandasValues, na_value: str) -> Any:
@@ -75,7 +75,6 @@ def make_nullable(values: PandasValues, mask: PandasValues, na_value: str) -> An
 
 
 def make_frame(columns: Mapping[str, Any], index: Any, index_name: str | None) -> pandas.DataFrame:
-    """A frame of these arrays."""
     pd = _pandas()
     labels = pd.Index(index, name=index_name) if index is not None else None
     frame: pandas.DataFrame = pd.DataFrame(dict(columns), index=labels)
@@ -89,24 +88,24 @@ def split_frame(value: Any) -> FrameParts | None:
         return None
     if isinstance(value.index, pd.MultiIndex) or isinstance(value.columns, pd.MultiIndex):
         raise DataError("AnnData cannot hold a frame with an index of several levels: reset_index() first")
-    columns = [(name, value.iloc[:, place].array) for place, name in enumerate(value.columns)]
+    columns = [(name, value.iloc[:, position].array) for position, name in enumerate(value.columns)]
     return FrameParts(columns, value.index.array, value.index.name)
 
 
 def with_categories(frame: Any, order: Callable[[Any], list[str]]) -> Any:
     """The frame, with object columns converted to categorical if their values are strings and some are missing."""
     pd = _pandas()
-    made = {}
-    for place in range(len(frame.columns)):
-        column = frame.iloc[:, place]
+    categoricals = {}
+    for position in range(len(frame.columns)):
+        column = frame.iloc[:, position]
         if column.dtype == object and column.isna().any() and pd.api.types.infer_dtype(column) == "string":
-            made[place] = pd.Categorical(column, categories=order(column.dropna().unique()))
-    if not made:
+            categoricals[position] = pd.Categorical(column, categories=order(column.dropna().unique()))
+    if not categoricals:
         return frame
-    found = frame.copy(deep=False)
-    for place, categories in made.items():
-        found.isetitem(place, categories)
-    return found
+    changed = frame.copy(deep=False)
+    for position, categories in categoricals.items():
+        changed.isetitem(position, categories)
+    return changed
 
 
 def split_array(value: Any) -> CategoricalParts | NullableParts | PandasValues | None:

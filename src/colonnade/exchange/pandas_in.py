@@ -48,7 +48,6 @@ def _pandas() -> Any:
 
 
 def is_frame(data: object) -> TypeGuard[pandas.DataFrame]:
-    """Whether this is a pandas frame."""
     pd = _pandas()
     return pd is not None and isinstance(data, pd.DataFrame)
 
@@ -68,8 +67,8 @@ def split(frame: pandas.DataFrame, unnamed: str) -> FrameColumns:
     columns: dict[str, ArrowArray] = {}
     notes: dict[str, Note] = {}
     nullable = set()
-    for place, name in enumerate(names):
-        series = frame.iloc[:, place]
+    for position, name in enumerate(names):
+        series = frame.iloc[:, position]
         columns[name], notes[name] = column_of(series, name)
         if _has_mask(series.dtype):
             nullable.add(name)
@@ -115,20 +114,20 @@ def _split_index(
 
 def _free_name(name: object, defaults: list[str], taken: Sequence[str]) -> str:
     wanted = [*([] if name is None else [str(name)]), *defaults, *(f"index_{n}" for n in range(len(taken) + 1))]
-    return next(one for one in wanted if one not in taken)
+    return next(candidate for candidate in wanted if candidate not in taken)
 
 
 def _plain_attrs(attrs: Any) -> dict[str, object]:
     """The attributes of a frame that JSON can represent exactly; a warning lists the others."""
-    kept = {key: value for key, value in attrs.items() if isinstance(key, str) and _is_json(value)}
-    lost = [repr(key) for key in attrs if key not in kept]
+    plain = {key: value for key, value in attrs.items() if isinstance(key, str) and _is_json(value)}
+    lost = [repr(key) for key in attrs if key not in plain]
     if lost:
         warnings.warn(
             f"the frame's attrs {', '.join(lost)} cannot be kept: keys must be strings, values numbers, strings, lists "
             "or dicts of these",
             stacklevel=2,
         )
-    return kept
+    return plain
 
 
 def _is_json(value: object) -> bool:
@@ -154,8 +153,8 @@ def column_of(values: Any, name: str) -> tuple[ArrowArray, Note]:
     if isinstance(dtype, pd.SparseDtype):
         return _from_sparse(array, name)
     if isinstance(dtype, pd.ArrowDtype):
-        found = array.__arrow_array__()
-        return found, {"dtype": "pyarrow", "type": str(found.type)}
+        arrow = array.__arrow_array__()
+        return arrow, {"dtype": "pyarrow", "type": str(arrow.type)}
     if isinstance(dtype, pd.StringDtype):
         return _arrow(array, name, pa.string()), {"dtype": _string_type(pd, dtype)}
     if isinstance(dtype, pd.DatetimeTZDtype):
@@ -204,14 +203,14 @@ def _from_objects(array: Any, name: str) -> tuple[ArrowArray, Note]:
     if isinstance(first, (complex, np.complexfloating)):
         return _complex_objects(objects, gone, name), note
     try:
-        found = pa.array(objects, from_pandas=True)
+        arrow = pa.array(objects, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"these values have no common type: {error}", column=name) from error
-    default = any(check(found.type) for check in _PLAIN_OBJECTS)
-    default |= pa.types.is_string(found.type) and int(pd.__version__.split(".")[0]) < 3
+    default = any(check(arrow.type) for check in _PLAIN_OBJECTS)
+    default |= pa.types.is_string(arrow.type) and int(pd.__version__.split(".")[0]) < 3
     if type(first) in (list, tuple, set):
         note["items"] = type(first).__name__
-    return found, {} if default and len(note) == 1 else note
+    return arrow, {} if default and len(note) == 1 else note
 
 
 def _na_name(pd: Any, value: Any) -> str:
@@ -237,8 +236,8 @@ def _from_categorical(array: Any, name: str) -> tuple[ArrowArray, Note]:
     if pa.types.is_null(categories.type):
         categories = categories.cast(pa.string())
     codes = np.asarray(array.codes)
-    found = pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), categories, ordered=bool(array.ordered))
-    return found, {"dtype": "category", "categories": note} if note else {}
+    arrow = pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), categories, ordered=bool(array.ordered))
+    return arrow, {"dtype": "category", "categories": note} if note else {}
 
 
 def _in_one_piece(values: ArrowArray) -> pa.Array:
@@ -254,15 +253,15 @@ def _interval_categories(categories: Any) -> tuple[pa.Array, Note]:
 
 def _from_intervals(array: Any, name: str) -> tuple[ArrowArray, Note]:
     ends = [_in_one_piece(column_of(end, name)[0]) for end in (array.left, array.right)]
-    made = pa.StructArray.from_arrays(ends, names=["left", "right"], mask=pa.array(np.asarray(array.isna())))
-    return made, {"dtype": "interval", "closed": array.closed}
+    arrow = pa.StructArray.from_arrays(ends, names=["left", "right"], mask=pa.array(np.asarray(array.isna())))
+    return arrow, {"dtype": "interval", "closed": array.closed}
 
 
 def _from_sparse(array: Any, name: str) -> tuple[ArrowArray, Note]:
     pd = _pandas()
-    found, _ = column_of(pd.Series(array.to_dense()), name)
+    arrow, _ = column_of(pd.Series(array.to_dense()), name)
     fill = array.fill_value
     note = {"dtype": "Sparse"}
     if not pd.isna(fill):
         note["fill"] = fill.item() if isinstance(fill, np.generic) else fill
-    return found, note
+    return arrow, note

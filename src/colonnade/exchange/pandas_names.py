@@ -47,8 +47,8 @@ def _write_level(values: Any) -> tuple[list[str], Note]:
     if isinstance(values, pd.RangeIndex):
         note["dtype"] = "range"
     elif isinstance(dtype, pd.CategoricalDtype):
-        kept = [write_name(category) for category in dtype.categories]
-        note |= {"dtype": "category", "categories": kept, "ordered": bool(dtype.ordered)}
+        categories = [write_name(category) for category in dtype.categories]
+        note |= {"dtype": "category", "categories": categories, "ordered": bool(dtype.ordered)}
     elif isinstance(dtype, pd.StringDtype):
         if dtype.na_value is pd.NA:
             note["dtype"] = f"string[{dtype.storage}]"
@@ -72,7 +72,7 @@ def _check_level(values: Any, names: list[str], note: Note) -> None:
     if "dtype" not in note and "values" not in note:
         return
     again = _read_level(names, note)
-    wrong = [name for name, one, other in zip(values, values, again, strict=True) if not _same(one, other)]
+    wrong = [name for name, value, other in zip(values, values, again, strict=True) if not _same(value, other)]
     if wrong:
         raise DataError(
             f"the name of a column must be a string, not {type(wrong[0]).__name__}: make the names strings, "
@@ -81,8 +81,8 @@ def _check_level(values: Any, names: list[str], note: Note) -> None:
         )
 
 
-def _same(one: Any, other: Any) -> bool:
-    return one is other or (type(one) is type(other) and bool(one == other)) or (_is_nan(one) and _is_nan(other))
+def _same(a: Any, b: Any) -> bool:
+    return a is b or (type(a) is type(b) and bool(a == b)) or (_is_nan(a) and _is_nan(b))
 
 
 def _is_nan(value: Any) -> bool:
@@ -108,12 +108,12 @@ def columns_from(names: Sequence[str], frame: Note) -> Any:
 
 def _split(name: str, n_levels: int) -> tuple[str, ...] | None:
     try:
-        found = ast.literal_eval(name)
+        parts = ast.literal_eval(name)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
-    if not isinstance(found, tuple) or len(found) != n_levels or not all(isinstance(part, str) for part in found):
+    if not isinstance(parts, tuple) or len(parts) != n_levels or not all(isinstance(part, str) for part in parts):
         return None
-    return found if str(found) == name else None
+    return parts if str(parts) == name else None
 
 
 def _read_level(names: Sequence[str], note: Note) -> Any:
@@ -128,11 +128,11 @@ def _read_level(names: Sequence[str], note: Note) -> Any:
     read = _reader(dtype, note) if dtype else None
     if read is None:
         return pd.Index(list(names), name=name)
-    found = [_canonical(read, text) for text in names]
-    if any(value is None for value in found):
-        mixed = [text if value is None else value for text, value in zip(names, found, strict=True)]
+    typed = [_canonical(read, text) for text in names]
+    if any(value is None for value in typed):
+        mixed = [text if value is None else value for text, value in zip(names, typed, strict=True)]
         return pd.Index(mixed, dtype=object, name=name)
-    return _typed(found, dtype, note, name)
+    return _typed(typed, dtype, note, name)
 
 
 def _canonical(read: Callable[[str], Any], text: str) -> Any:
@@ -152,7 +152,7 @@ def _reader(dtype: str, note: Note) -> Callable[[str], Any] | None:
         return int
     if dtype == "category":
         categories = note.get("categories")
-        return {str(one): one for one in categories}.__getitem__ if isinstance(categories, list) else None
+        return {str(name): name for name in categories}.__getitem__ if isinstance(categories, list) else None
     if dtype.startswith("period["):
         return lambda text: pd.Period(text, freq=dtype[7:-1])
     if dtype.startswith("datetime64["):
@@ -173,8 +173,8 @@ def _typed(values: list[Any], dtype: str, note: Note, name: Any) -> Any:
     import pandas as pd
 
     if dtype == "category":
-        made: Any = pd.Categorical(values, categories=note["categories"], ordered=bool(note.get("ordered")))
-        return pd.CategoricalIndex(made, name=name)
+        categorical: Any = pd.Categorical(values, categories=note["categories"], ordered=bool(note.get("ordered")))
+        return pd.CategoricalIndex(categorical, name=name)
     if dtype == "range":
         step = values[1] - values[0] if len(values) > 1 else 1
         if values and step and values == list(range(values[0], values[0] + step * len(values), step)):

@@ -47,10 +47,10 @@ def write_note(note: Note) -> str | None:
 def read_note(text: str | bytes | None) -> Note:
     """Parse a note; the result is empty if the string is not a valid note."""
     try:
-        found = json.loads(text) if text else {}
+        note = json.loads(text) if text else {}
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return note if isinstance(note, dict) else {}
 
 
 def note_of(field: pa.Field) -> Note:

@@ -19,9 +19,9 @@ _MISSING = {"NaN": np.nan, "NA": pd.NA, "NaT": pd.NaT}
 
 def own_values(column: pa.ChunkedArray, note: Note) -> Any:
     """The values as a pandas or NumPy array; None if pyarrow's own conversion is right."""
-    found = _noted(column, note) if note else None
-    if found is not None:
-        return found
+    values = _noted(column, note) if note else None
+    if values is not None:
+        return values
     if isinstance(column.type, ComplexType):
         return complex_column(column)
     if column.null_count and (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
@@ -91,8 +91,8 @@ def _objects(column: pa.ChunkedArray, note: Note) -> Any:
     else:
         values = np.empty(len(column), dtype=object)
         make = _CONTAINERS.get(str(note.get("items")))
-        for place, value in enumerate(column.to_pylist()):  # NumPy would make equal lists a 2-D array
-            values[place] = make(value) if make is not None and isinstance(value, list) else value
+        for row, value in enumerate(column.to_pylist()):  # NumPy would make equal lists a 2-D array
+            values[row] = make(value) if make is not None and isinstance(value, list) else value
     missing = _MISSING.get(str(note.get("na")))
     if column.null_count:
         values[column.is_null().to_numpy()] = missing
@@ -135,16 +135,16 @@ def _categorical(column: pa.ChunkedArray, note: Note) -> Any:
     if categories is None:
         return None
     codes = whole.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    kept = pd.Index(categories, dtype=object) if isinstance(categories, np.ndarray) else pd.Index(categories)
-    return pd.Categorical.from_codes(codes, kept, ordered=column.type.ordered)
+    index = pd.Index(categories, dtype=object) if isinstance(categories, np.ndarray) else pd.Index(categories)
+    return pd.Categorical.from_codes(codes, index, ordered=column.type.ordered)
 
 
 def _interval_categories(strings: pa.ChunkedArray, note: Note) -> Any:
     """The intervals that these strings name, if the note still lists all of them."""
     left: Any = pd.Index(note["left"]).astype(note["subtype"])
     right: Any = pd.Index(note["right"]).astype(note["subtype"])
-    found = pd.arrays.IntervalArray.from_arrays(left, right, closed=note["closed"])
-    return found if [str(one) for one in found] == strings.to_pylist() else None
+    intervals = pd.arrays.IntervalArray.from_arrays(left, right, closed=note["closed"])
+    return intervals if [str(interval) for interval in intervals] == strings.to_pylist() else None
 
 
 def _arrow_backed(column: pa.ChunkedArray, text: str) -> Any:
@@ -159,13 +159,13 @@ def index_from(values: Mapping[str, Any], notes: Mapping[str, Note]) -> pd.Index
     """The index of these labels; None if there are none, or if pandas cannot use them as an index."""
     names = [label_name(name, notes[name], list(values)) for name in values]
     try:
-        levels = [_level(one, notes[name]) for name, one in values.items()]
+        levels = [_level(level, notes[name]) for name, level in values.items()]
         if len(levels) > 1:
-            made = pd.MultiIndex.from_arrays(levels, names=names)
+            index = pd.MultiIndex.from_arrays(levels, names=names)
             for at, note in enumerate(notes[name] for name in values):
                 if "freq" in note:
-                    made = made.set_levels(with_freq(made.levels[at], note["freq"]), level=at)
-            return made
+                    index = index.set_levels(with_freq(index.levels[at], note["freq"]), level=at)
+            return index
         return levels[0].rename(names[0]) if levels else None
     except (TypeError, NotImplementedError):
         return None
@@ -185,5 +185,5 @@ def _range(values: np.ndarray, step: Any) -> Any:
     if not isinstance(step, int) or not step or values.dtype.kind != "i":
         return pd.Index(values)
     start = int(values[0]) if len(values) else 0
-    found = range(start, start + step * len(values), step)
-    return pd.RangeIndex(found) if np.array_equal(values, np.arange(len(values)) * step + start) else pd.Index(values)
+    numbers = range(start, start + step * len(values), step)
+    return pd.RangeIndex(numbers) if np.array_equal(values, np.arange(len(values)) * step + start) else pd.Index(values)

@@ -111,7 +111,7 @@ def _source_from_columns(data: Mapping[str, object]) -> Source:
         name = str(key)
         arrays[name], notes[name] = column_from(value, name)
     if len(arrays) != len(data):
-        raise DataError("column names must differ as text")
+        raise DataError("column names must be different strings")
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         (first, rows), (other, others) = _two_lengths(lengths)
@@ -246,7 +246,7 @@ def _nullable_columns(schema: pa.Schema) -> frozenset[str]:
 def _source_from_iterator(batches: Iterator[object], unnamed: str) -> Source:
     first = next(batches, None)
     if first is None:
-        raise UsageError("the iterator gave no batch: without one the columns are unknown")
+        raise UsageError("the iterator returned no batch, so the columns are unknown")
     start = with_strings(_batch_source(first, 0, unnamed))
     rest = (_batch_source(batch, number, unnamed) for number, batch in enumerate(batches, 1))
     joined = _joined(chain((start,), rest), start.schema)

@@ -81,16 +81,16 @@ class Packer:
         runs: deflate with literals and runs of one byte only. Faster, and not longer if nothing else repeats.
         """
         mask = 0
-        for place, (number, apply, options) in enumerate(self._steps):
+        for step, (number, apply, options) in enumerate(self._steps):
             assert apply is not None  # callers check is_known first
             by_runs = runs and number == DEFLATE and _level(options) <= limits.now.quick_level
-            made = _deflate_runs(data) if by_runs else None
-            if made is None:
-                made = apply(data, options)
-            if made is None or (self._skips_useless and number in COMPRESSORS and len(made) >= len(data)):
-                mask |= 1 << place
+            packed = _deflate_runs(data) if by_runs else None
+            if packed is None:
+                packed = apply(data, options)
+            if packed is None or (self._skips_useless and number in COMPRESSORS and len(packed) >= len(data)):
+                mask |= 1 << step
             else:
-                data = made
+                data = packed
         return data, mask
 
 
@@ -120,9 +120,9 @@ def _trial_step(name: str, stored: StoredType, fill: bytes | None, count: int) -
 
 
 def _shuffle(data: Data, options: Sequence[int]) -> Data | None:
-    made = np.empty(len(data), dtype=np.uint8)
-    kernels.shuffle(data, made, options[0])
-    return made
+    shuffled = np.empty(len(data), dtype=np.uint8)
+    kernels.shuffle(data, shuffled, options[0])
+    return shuffled
 
 
 def _add_fletcher32(data: Data, options: Sequence[int]) -> Data | None:
@@ -153,21 +153,21 @@ def _level(options: Sequence[int]) -> int:
 
 
 def _deflate_runs(data: Data) -> Data | None:
-    made = np.empty(len(data), dtype=np.uint8)
-    return made[:size] if (size := kernels.deflate(data, made)) else None
+    packed = np.empty(len(data), dtype=np.uint8)
+    return packed[:size] if (size := kernels.deflate(data, packed)) else None
 
 
 def _deflate(data: Data, options: Sequence[int]) -> Data | None:
     level = _level(options)
     fast = _fast_zlib() if 1 <= level <= limits.now.quick_level else None
-    made: bytes = zlib.compress(as_view(data), level) if fast is None else fast.compress(data, 1)
-    return made
+    packed: bytes = zlib.compress(as_view(data), level) if fast is None else fast.compress(data, 1)
+    return packed
 
 
 def _pack_zstd(data: Data, options: Sequence[int]) -> Data | None:
     level = options[0] if options else 3
-    made = memoryview(pa.Codec("zstd", compression_level=level).compress(pa.py_buffer(data)))
-    return made.cast("B")  # Arrow's buffer was shortened, but its shape still has the old length
+    packed = memoryview(pa.Codec("zstd", compression_level=level).compress(pa.py_buffer(data)))
+    return packed.cast("B")  # Arrow's buffer was shortened, but its shape still has the old length
 
 
 def _is_packed(options: Sequence[int]) -> bool:
@@ -188,9 +188,9 @@ def _pack_scale_offset(data: Data, options: Sequence[int]) -> Data | None:
     values = np.frombuffer(data, dtype=dtype).astype(dtype.newbyteorder("="), copy=False)
     if dtype.kind == "f":
         return _pack_decimals(values, fill, decimals)
-    made = np.empty(values.nbytes + SCALE_OFFSET_HEAD + 1, dtype=np.uint8)
-    size = kernels.encode_scaleoffset(values, made, fill)
-    return made[:size] if size else None
+    packed = np.empty(values.nbytes + SCALE_OFFSET_HEAD + 1, dtype=np.uint8)
+    size = kernels.encode_scaleoffset(values, packed, fill)
+    return packed[:size] if size else None
 
 
 def _pack_decimals(values: np.ndarray, fill: bytes | None, decimals: int) -> Data | None:
@@ -209,23 +209,23 @@ def _pack_decimals(values: np.ndarray, fill: bytes | None, decimals: int) -> Dat
             return None
     whole = np.full(len(values), -1, dtype=f"i{width}").view(f"u{width}")
     whole[~is_fill] = (steps - low).astype(whole.dtype)
-    made = np.empty(values.nbytes + SCALE_OFFSET_HEAD + 1, dtype=np.uint8)
-    size = kernels.encode_scaleoffset(whole, made, None if fill is None else b"\xff" * width)
+    packed = np.empty(values.nbytes + SCALE_OFFSET_HEAD + 1, dtype=np.uint8)
+    size = kernels.encode_scaleoffset(whole, packed, None if fill is None else b"\xff" * width)
     if not size:
         return None
-    made[5 : 5 + width] = np.array([low / 10.0**decimals], dtype=f"<f{width}").view(np.uint8)
-    return made[:size] if _are_near(values, is_fill, made[:size], fill, decimals) else None
+    packed[5 : 5 + width] = np.array([low / 10.0**decimals], dtype=f"<f{width}").view(np.uint8)
+    return packed[:size] if _are_near(values, is_fill, packed[:size], fill, decimals) else None
 
 
-def _are_near(values: np.ndarray, is_fill: Booleans, made: Octets, fill: bytes | None, decimals: int) -> bool:
+def _are_near(values: np.ndarray, is_fill: Booleans, packed: Octets, fill: bytes | None, decimals: int) -> bool:
     """Whether values come back rounded, and exactly the same ones are missing."""
     back = np.empty_like(values)
-    kernels.decode_scaleoffset(made, back, fill, decimals)
+    kernels.decode_scaleoffset(packed, back, fill, decimals)
     if fill is not None and (back[~is_fill] == np.frombuffer(fill, dtype=f"<f{values.itemsize}")[0]).any():
         return False
-    given, found = values[~is_fill], back[~is_fill]
+    given, unpacked = values[~is_fill], back[~is_fill]
     step = 0.5 * 10.0**-decimals + 4 * np.spacing(np.abs(given).max(initial=0)).astype("f8")
-    return bool((np.abs(given.astype("f8") - found.astype("f8")) <= step).all())
+    return bool((np.abs(given.astype("f8") - unpacked.astype("f8")) <= step).all())
 
 
 APPLY: dict[int, Apply] = {

@@ -53,10 +53,10 @@ def unpack_blosc(buffer: memoryview, out: ByteBuffer) -> None:
     if head.is_zeros:
         out[...] = 0
     elif head.is_copy:
-        kept = buffer[head.length :]
-        if len(kept) != len(out):
+        stored = buffer[head.length :]
+        if len(stored) != len(out):
             raise ValueError("a blosc chunk that is not packed has the wrong length")
-        out[...] = np.frombuffer(kept, dtype=np.uint8)
+        out[...] = np.frombuffer(stored, dtype=np.uint8)
     else:
         _unpack_blocks(buffer, head, out)
 
@@ -68,13 +68,13 @@ def unpack_frame(frame: memoryview, out: ByteBuffer) -> None:
     begin, end = int.from_bytes(frame[11:15], "big"), int.from_bytes(frame[16:24], "big")
     size, packed = int.from_bytes(frame[30:38], "big"), int.from_bytes(frame[39:47], "big")
     if end != len(frame) or size != len(out) or begin < _FRAME_HEAD or begin + packed + _INDEX > end:
-        raise ValueError("the head of a blosc2 frame makes no sense")
+        raise ValueError("the header of a blosc2 frame is invalid")
     index = np.empty(8, dtype=np.uint8)
     unpack_blosc(frame[begin + packed : begin + packed + _INDEX], index)
-    place = int.from_bytes(index.tobytes(), "little")
-    if place == 0 and packed:
+    offset = int.from_bytes(index.tobytes(), "little")
+    if offset == 0 and packed:
         unpack_blosc(frame[begin : begin + packed], out)
-    elif place == _NOTHING_BUT_ZEROS and not packed:
+    elif offset == _NOTHING_BUT_ZEROS and not packed:
         out[...] = 0
     else:
         raise ValueError("a blosc2 frame holds more than one buffer")
@@ -82,14 +82,14 @@ def unpack_frame(frame: memoryview, out: ByteBuffer) -> None:
 
 def _read_head(buffer: memoryview, size: int) -> _Head:
     if len(buffer) < _HEAD:
-        raise ValueError("a blosc chunk is shorter than its head")
+        raise ValueError("a blosc chunk is shorter than its header")
     version, _, flags, item = buffer[:4]
     claimed, block, stored = (int.from_bytes(buffer[at : at + 4], "little") for at in (4, 8, 12))
     is_long = flags & _LONG == _LONG
     if flags & _DELTA or version not in ((3, 4, 5) if is_long else (2,)):
         raise LeftToLibrary("a blosc chunk of this version is left to the library")
     if claimed != size or stored != len(buffer) or item < 1 or not 0 < block <= max(size, item):
-        raise ValueError("the head of a blosc chunk makes no sense")
+        raise ValueError("the header of a blosc chunk is invalid")
     shuffle, is_zeros = _read_filters(buffer) if is_long else (flags & _LONG, False)
     length = _LONG_HEAD if is_long else _HEAD
     return _Head(length, item, block, flags >> 5, shuffle, bool(flags & _COPY), not flags & _WHOLE, is_zeros)
@@ -98,7 +98,7 @@ def _read_head(buffer: memoryview, size: int) -> _Head:
 def _read_filters(buffer: memoryview) -> tuple[int, bool]:
     """How items were shuffled, and whether all bytes are zero, from the second half of a long header."""
     if len(buffer) < _LONG_HEAD:
-        raise ValueError("a blosc2 chunk is shorter than its head")
+        raise ValueError("a blosc2 chunk is shorter than its header")
     codes, metas, special = sorted(buffer[16:22]), bytes(buffer[24:31]), buffer[31]
     if special == _ZEROS and len(buffer) != _LONG_HEAD:
         raise ValueError("a blosc2 chunk of zeros holds more data")
@@ -117,11 +117,12 @@ def _unpack_blocks(buffer: memoryview, head: _Head, out: ByteBuffer) -> None:
     for number in range(n_blocks):
         at = head.length + 4 * number
         target = out[number * head.block : (number + 1) * head.block]
-        made = target if packed is None else packed[: len(target)]
+        shuffled = target if packed is None else packed[: len(target)]
         is_last = len(target) < head.block
-        _unpack_block(buffer, int.from_bytes(buffer[at : at + 4], "little"), head, made, 1 if is_last else n_streams)
+        begin = int.from_bytes(buffer[at : at + 4], "little")
+        _unpack_block(buffer, begin, head, shuffled, 1 if is_last else n_streams)
         if packed is not None:
-            _unshuffle(made, target, head)
+            _unshuffle(shuffled, target, head)
 
 
 def _streams_of(head: _Head) -> int:

@@ -59,7 +59,6 @@ class ChunkReader:
         return (out if dtype.isnative else out.byteswap(inplace=True).view(self._form.native)), may_be_met
 
     def load(self, address: int, target: ByteBuffer) -> None:
-        """Bytes of the file."""
         if self.file.read_into(address, target.data) < len(target):
             raise ValueError("the file ends inside a chunk")
 
@@ -89,9 +88,9 @@ class ChunkReader:
         try:
             return self._form.pipeline.undo_many(data, chunks.sizes, target, look) is not False
         except ValueError:
-            for place in range(len(chunks.sizes)):  # one by one, so that the error names the chunk
-                begin = piece.begin + place * chunk_rows
-                self._read(ChunkSpan(begin, chunks.chunk(place), 0, chunk_rows), out, None)
+            for position in range(len(chunks.sizes)):  # one by one, so that the error names the chunk
+                begin = piece.begin + position * chunk_rows
+                self._read(ChunkSpan(begin, chunks.chunk(position), 0, chunk_rows), out, None)
             return True
 
     def _load_many(self, chunks: Located, target: ByteBuffer, look: bytes | None = None) -> bool | None:
@@ -169,7 +168,7 @@ class ChunkReader:
     def _unpack_rows(self, chunk: StoredChunk, first: int, out: np.ndarray, packed: PackedForm) -> None:
         """Rows of a chunk of scale-offset that follow each other: only the bytes that hold them are read.
 
-        Every eighth row begins with a whole byte, so that the head and the bytes from there on make a chunk.
+        Every eighth row begins with a whole byte, so that the header and the bytes from there on make a chunk.
         """
         head = new_array(SCALE_OFFSET_HEAD, _BYTE)
         self.load(chunk.address, head)
@@ -178,14 +177,14 @@ class ChunkReader:
         count = first + len(out) - begin
         skipped, n_bytes = begin * bits // 8, -(-count * bits // 8)
         if bits > 8 * self._form.dtype.itemsize or SCALE_OFFSET_HEAD + skipped + n_bytes > chunk.size:
-            raise ValueError("a chunk is shorter than its head claims")
+            raise ValueError("a chunk is shorter than its header claims")
         data = new_array(SCALE_OFFSET_HEAD + n_bytes, _BYTE)
         data[:SCALE_OFFSET_HEAD] = head
         self.load(chunk.address + SCALE_OFFSET_HEAD + skipped, data[SCALE_OFFSET_HEAD:])
         dtype, fill, decimals = packed
-        made = new_array(count, dtype)
-        kernels.decode_scaleoffset(data, made, fill, decimals)
-        out.view(dtype)[...] = made[first - begin :]
+        unpacked = new_array(count, dtype)
+        kernels.decode_scaleoffset(data, unpacked, fill, decimals)
+        out.view(dtype)[...] = unpacked[first - begin :]
 
     def _read_rows(self, piece: ChunkRows, out: np.ndarray) -> None:
         """Scattered rows of a chunk, in the cheapest way."""

@@ -86,10 +86,10 @@ def decompress(codec: str, data: Data, out: ByteBuffer) -> None:
         kernels.unpack_lz4(data, out)
         return
     try:
-        made = pa.decompress(pa.py_buffer(data), len(out), codec)
+        unpacked = pa.decompress(pa.py_buffer(data), len(out), codec)
     except (OSError, pa.ArrowException) as error:
         raise ValueError(f"{codec} bytes cannot be unpacked: {error}") from error
-    out[...] = np.frombuffer(made, dtype=np.uint8)
+    out[...] = np.frombuffer(unpacked, dtype=np.uint8)
 
 
 def zstd_size(data: Data) -> int | None:

@@ -41,9 +41,9 @@ class ChunkForm:
     def check(self, size: int) -> None:
         """Raise a ValueError if a stored chunk cannot have this size."""
         if size > self._longest:
-            raise ValueError("a chunk is far longer than it can be")
+            raise ValueError("a chunk is far larger than its filters can make it")
         if self.pipeline.is_empty and size != self.chunk_bytes:
-            raise ValueError("a chunk without filters has another length")
+            raise ValueError("a chunk without filters has the wrong length")
 
 
 def _packed_form(pipeline: Pipeline) -> PackedForm | None:
@@ -52,7 +52,7 @@ def _packed_form(pipeline: Pipeline) -> PackedForm | None:
     try:
         return scale_offset_form(tuple(pipeline.scale_offset))
     except ValueError:
-        return None  # its options make no sense, which is reported where a chunk is unpacked
+        return None  # its options are invalid, which is reported when a chunk is unpacked
 
 
 class Located(NamedTuple):
@@ -63,10 +63,10 @@ class Located(NamedTuple):
     sizes: RowNumbers
     masks: RowNumbers | None = None
 
-    def chunk(self, place: int) -> StoredChunk:
+    def chunk(self, position: int) -> StoredChunk:
         """The chunk at a position in these arrays."""
-        mask = 0 if self.masks is None else int(self.masks[place])
-        return StoredChunk(int(self.numbers[place]), int(self.addresses[place]), int(self.sizes[place]), mask)
+        mask = 0 if self.masks is None else int(self.masks[position])
+        return StoredChunk(int(self.numbers[position]), int(self.addresses[position]), int(self.sizes[position]), mask)
 
 
 class StoredChunk(NamedTuple):
@@ -200,8 +200,8 @@ def _together(
         if n_chunks == 1:
             yield _span(form, chunks.chunk(first), start, stop)
         else:
-            some = slice(first, first + n_chunks)
-            part = Located(chunks.numbers[some], chunks.addresses[some], chunks.sizes[some])
+            span = slice(first, first + n_chunks)
+            part = Located(chunks.numbers[span], chunks.addresses[span], chunks.sizes[span])
             yield WholeChunks(int(chunks.numbers[first]) * form.chunk_rows - start, part)
         first += n_chunks
     if last < end:
@@ -218,7 +218,7 @@ def _span(form: ChunkForm, chunk: StoredChunk, start: int, stop: int) -> ChunkSp
 def few_of_each_chunk(form: ChunkForm, rows: RowNumbers) -> tuple[RowNumbers, int] | None:
     """The chunk of each of these rows, and the number of chunks, if they are best read one by one; None otherwise.
 
-    rows: increasing and distinct. Of many rows only the ends are looked at.
+    rows: increasing and distinct. Of many rows only the first and the last are examined.
     """
     if not form.has_single_rows or not len(rows):
         return None
@@ -243,8 +243,8 @@ def plan_rows(form: ChunkForm, rows: RowNumbers, ends: RowNumbers, chunks: Locat
         return ReadPlan(len(rows), [PickedRows(chunks, ends, rows - rows // form.chunk_rows * form.chunk_rows)])
     pieces: list[Piece] = []
     begin = 0
-    for place, end in enumerate(ends.tolist()):
-        chunk = chunks.chunk(place)
+    for position, end in enumerate(ends.tolist()):
+        chunk = chunks.chunk(position)
         base, first = chunk.number * form.chunk_rows, int(rows[begin])
         if int(rows[end - 1]) - first == end - begin - 1:
             pieces.append(ChunkSpan(begin, chunk, first - base, end - begin))

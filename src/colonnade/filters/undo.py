@@ -94,12 +94,12 @@ class Pipeline:
 
     def undo(self, data: Data, mask: int, out: ByteBuffer) -> None:
         """Unpack a whole chunk into `out`; `mask` has a bit for each filter that was skipped."""
-        steps = [step for place, step in enumerate(self._steps) if not mask >> place & 1]
-        for place in range(len(steps) - 1, -1, -1):
-            _, undo, options = steps[place]
+        steps = [step for position, step in enumerate(self._steps) if not mask >> position & 1]
+        for position in range(len(steps) - 1, -1, -1):
+            _, undo, options = steps[position]
             assert undo is not None  # callers check is_known first
-            size = _size_before(steps[:place], self._chunk_bytes)
-            data = undo(data, options, out if place == 0 else None, size)
+            size = _size_before(steps[:position], self._chunk_bytes)
+            data = undo(data, options, out if position == 0 else None, size)
         if data is not out:
             given = np.frombuffer(data, dtype=np.uint8)
             if len(given) != len(out):
@@ -121,9 +121,9 @@ def _size_before(steps: Sequence[tuple[int, object, object]], chunk_bytes: int) 
 def _unshuffle(data: Data, options: Sequence[int], out: ByteBuffer | None, size: int | None) -> Data:
     if not options:
         raise ValueError("the options of shuffle lack the size of an item")
-    made = np.empty(len(data), dtype=np.uint8) if out is None else out
-    kernels.unshuffle(data, made, options[0])
-    return made
+    target = np.empty(len(data), dtype=np.uint8) if out is None else out
+    kernels.unshuffle(data, target, options[0])
+    return target
 
 
 def _check_fletcher32(data: Data, options: Sequence[int], out: ByteBuffer | None, size: int | None) -> Data:
@@ -131,12 +131,12 @@ def _check_fletcher32(data: Data, options: Sequence[int], out: ByteBuffer | None
     if len(data) < 4:
         raise ValueError("a chunk is shorter than its checksum")
     view = as_view(data)
-    kept, sums = view[:-4], bytes(view[-4:])
-    found = kernels.fletcher32(kept).to_bytes(4, "little")
-    swapped = bytes((found[1], found[0], found[3], found[2]))
-    if sums not in (found, swapped):
+    content, sums = view[:-4], bytes(view[-4:])
+    computed = kernels.fletcher32(content).to_bytes(4, "little")
+    swapped = bytes((computed[1], computed[0], computed[3], computed[2]))
+    if sums not in (computed, swapped):
         raise ValueError("a chunk does not match its checksum")
-    return kept
+    return content
 
 
 def _inflate(data: Data, options: Sequence[int], out: ByteBuffer | None, size: int | None) -> Data:
@@ -160,9 +160,9 @@ def _unpack(codec: str) -> Undo:
     def unpack(data: Data, options: Sequence[int], out: ByteBuffer | None, size: int | None) -> Data:
         if size is None and (size := zstd_size(data)) is None:
             raise LeftToLibrary(UNKNOWN_SIZE)
-        made = np.empty(size, dtype=np.uint8) if out is None else out
-        decompress(codec, data, made)
-        return made
+        target = np.empty(size, dtype=np.uint8) if out is None else out
+        decompress(codec, data, target)
+        return target
 
     return unpack
 
@@ -174,8 +174,8 @@ def _unpack_lz4(data: Data, options: Sequence[int], out: ByteBuffer | None, size
     view = as_view(data)
     total, block = int.from_bytes(view[:8], "big"), int.from_bytes(view[8:12], "big")
     if total != size or (block < 1 and total):
-        raise ValueError("the head of an lz4 chunk makes no sense")
-    made = np.empty(size, dtype=np.uint8) if out is None or len(out) != size else out
+        raise ValueError("the header of an lz4 chunk is invalid")
+    target = np.empty(size, dtype=np.uint8) if out is None or len(out) != size else out
     at, done = 12, 0
     while done < size:
         stored, wanted = int.from_bytes(view[at : at + 4], "big"), min(block, size - done)
@@ -183,11 +183,11 @@ def _unpack_lz4(data: Data, options: Sequence[int], out: ByteBuffer | None, size
         if len(part) != stored:
             raise ValueError("an lz4 chunk is cut off")
         if stored == wanted:
-            made[done : done + wanted] = np.frombuffer(part, dtype=np.uint8)
+            target[done : done + wanted] = np.frombuffer(part, dtype=np.uint8)
         else:
-            decompress("lz4", part, made[done : done + wanted])
+            decompress("lz4", part, target[done : done + wanted])
         at, done = at + 4 + stored, done + wanted
-    return made
+    return target
 
 
 def _undo_bitshuffle(data: Data, options: Sequence[int], out: ByteBuffer | None, size: int | None) -> Data:
@@ -195,17 +195,17 @@ def _undo_bitshuffle(data: Data, options: Sequence[int], out: ByteBuffer | None,
     if size is None:
         raise LeftToLibrary(UNKNOWN_SIZE)
     if len(options) < 4 or options[2] < 1:
-        raise ValueError("the options of bitshuffle make no sense")
+        raise ValueError("the options of bitshuffle are invalid")
     item, compressor = options[2], options[4] if len(options) > 4 else 0
     if compressor not in (0, 2, 3):
         raise LeftToLibrary(f"bitshuffle with compressor {compressor} is left to the library")
     block = options[3] or max(8192 // item // 8 * 8, 128)
-    made = np.empty(size, dtype=np.uint8) if out is None else out
+    target = np.empty(size, dtype=np.uint8) if out is None else out
     if compressor:
         codec = "lz4" if compressor == 2 else "zstd"
         data, block = _unpack_blocks(as_view(data), codec, item, size)
-    kernels.bit_unshuffle(data, made, item, block)
-    return made
+    kernels.bit_unshuffle(data, target, item, block)
+    return target
 
 
 def _unpack_blocks(view: memoryview, codec: str, item: int, size: int) -> tuple[Data, int]:
@@ -213,7 +213,7 @@ def _unpack_blocks(view: memoryview, codec: str, item: int, size: int) -> tuple[
     block is preceded by its stored size; items after the last multiple of 8 are stored unchanged."""
     total, block = int.from_bytes(view[:8], "big"), int.from_bytes(view[8:12], "big")
     if total != size or block < 1 or block % (8 * item):
-        raise ValueError("the head of a bitshuffle chunk makes no sense")
+        raise ValueError("the header of a bitshuffle chunk is invalid")
     packed = np.empty(size, dtype=np.uint8)
     at, done, end = 12, 0, size // (8 * item) * (8 * item)
     while done < end:
@@ -231,9 +231,9 @@ def _undo_blosc(unpack: Callable[[memoryview, ByteBuffer], None]) -> Undo:
     def undo(data: Data, options: Sequence[int], out: ByteBuffer | None, size: int | None) -> Data:
         if size is None:
             raise LeftToLibrary(UNKNOWN_SIZE)
-        made = np.empty(size, dtype=np.uint8) if out is None else out
-        unpack(as_view(data), made)
-        return made
+        target = np.empty(size, dtype=np.uint8) if out is None else out
+        unpack(as_view(data), target)
+        return target
 
     return undo
 
@@ -251,7 +251,7 @@ PackedForm = tuple[np.dtype, bytes | None, int]
 def scale_offset_form(options: tuple[int, ...]) -> PackedForm:
     """From the options of scale-offset: type of the elements, fill value, decimals of floats."""
     if len(options) < 8 or options[4] not in (1, 2, 4, 8):
-        raise ValueError("the options of scale-offset make no sense")
+        raise ValueError("the options of scale-offset are invalid")
     kind = "f" if options[3] == 1 else "i" if options[5] else "u"
     dtype = np.dtype(f"{'>' if options[6] else '<'}{kind}{options[4]}")
     fill = b"".join(int(word).to_bytes(4, "little") for word in options[8:])[: options[4]] if options[7] else None
@@ -267,9 +267,9 @@ def _undo_scale_offset(data: Data, options: Sequence[int], out: ByteBuffer | Non
     if size is None:
         raise LeftToLibrary(UNKNOWN_SIZE)
     dtype, fill, decimals = scale_offset_form(tuple(options))
-    made = np.empty(size, dtype=np.uint8) if out is None else out
-    kernels.decode_scaleoffset(data, made.view(dtype), fill, decimals)
-    return made
+    target = np.empty(size, dtype=np.uint8) if out is None else out
+    kernels.decode_scaleoffset(data, target.view(dtype), fill, decimals)
+    return target
 
 
 def _undo_n_bit(data: Data, options: Sequence[int], out: ByteBuffer | None, size: int | None) -> Data:

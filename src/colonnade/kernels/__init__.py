@@ -1,10 +1,10 @@
 """The few hot loops, in C (`_native`), and most of them also in NumPy (`plain`), which shows what they compute.
 
-Codecs exist in C only: without them, HDF5 reads such chunks. Both forms take the same arguments by position, write
-into buffers that the caller gives, and refuse malformed input with a ValueError; the content of an output is then
-undefined. The C form releases the GIL while it works, so threads may share the work. `FORM` is the form in use: "c"
-where it was compiled, else "numpy", and `REASON` why that is not "c". The environment decides otherwise with
-COLONNADE_KERNELS=numpy, or =c, which is an error where there is none.
+Codecs exist in C only; without them, HDF5 reads such chunks. Both forms take the same arguments by position, write
+into buffers of the caller, and refuse malformed input with a ValueError; the content of an output is then undefined.
+The C form releases the GIL while it works, so threads can share the work. `FORM` is the form in use: "c" if it was
+compiled, otherwise "numpy", and `REASON` states why it is not "c". The environment variable COLONNADE_KERNELS selects a
+form: numpy, or c, which is an error if the C form does not exist.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if FORM == "numpy":
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """A function that an extension compiled before the last update of the sources lacks, in its NumPy form."""
+        """The NumPy form of a function that is missing in an extension compiled from older sources."""
         from importlib import import_module
 
         plain = import_module("colonnade.kernels.plain") if not name.startswith("_") and name != "plain" else None

@@ -32,12 +32,10 @@ class HeldPages:
             self._insert(first, content)
 
     def drop(self, pages: range) -> None:
-        """Forget pages."""
         with self._lock:
             self._remove(pages)
 
     def clear(self) -> None:
-        """Forget all pages."""
         with self._lock:
             self._firsts, self._contents, self.n_pages = [], {}, 0
 
@@ -62,9 +60,9 @@ class HeldPages:
     def runs(self, most: int) -> Iterator[range]:
         """All held pages in order, as ranges of consecutive pages of at most `most`."""
         with self._lock:
-            held = [(first, first + _n_pages(self._contents[first])) for first in self._firsts]
+            bounds = [(first, first + _n_pages(self._contents[first])) for first in self._firsts]
         start = stop = -1
-        for first, end in held:
+        for first, end in bounds:
             if first != stop:
                 yield from _cut(start, stop, most)
                 start = first
@@ -79,11 +77,11 @@ class HeldPages:
             changed += (first + page for page in _unlike(content, stored[begin : begin + len(content)]))
         if len(changed) == len(pages):
             return [pages]
-        kept = ranges_of(changed)
-        edges = [pages.start, *(edge for part in kept for edge in (part.start, part.stop)), pages.stop]
+        remaining = ranges_of(changed)
+        edges = [pages.start, *(edge for part in remaining for edge in (part.start, part.stop)), pages.stop]
         for start, stop in zip(edges[0::2], edges[1::2], strict=True):
             self.drop(range(start, stop))
-        return kept
+        return remaining
 
     def _overlapping(self, pages: range) -> list[int]:
         """The first pages of the runs that have some of these pages."""
@@ -111,12 +109,12 @@ class HeldPages:
 
 def ranges_of(pages: list[int]) -> list[range]:
     """Increasing pages as ranges of consecutive ones."""
-    found = [[page for _, page in run] for _, run in groupby(enumerate(pages), lambda place: place[1] - place[0])]
-    return [range(run[0], run[-1] + 1) for run in found]
+    runs = groupby(enumerate(pages), lambda numbered: numbered[1] - numbered[0])
+    members = ([page for _, page in run] for _, run in runs)
+    return [range(run[0], run[-1] + 1) for run in members]
 
 
 def split_pages(content: memoryview) -> list[memoryview]:
-    """The pages of a run."""
     return [content[at : at + PAGE] for at in range(0, len(content), PAGE)]
 
 

@@ -75,7 +75,6 @@ MOST_COPIED_AT_ONCE = 256  # pages written with one call
 
 @lru_cache(maxsize=256)  # called before and after every read
 def journal_path(path: Path) -> Path:
-    """The path of the journal of a file."""
     return path.with_name(path.name + "-journal")
 
 
@@ -260,11 +259,11 @@ class JournaledFile(io.RawIOBase):
         if not touched:
             return data
         whole = bytearray(data.ljust(n_bytes, b"\0"))
-        for first, held in touched:
+        for first, content in touched:
             begin = first * PAGE
-            low, high = max(start, begin), min(start + n_bytes, begin + len(held))
+            low, high = max(start, begin), min(start + n_bytes, begin + len(content))
             if high > low:
-                whole[low - start : high - start] = held[low - begin : high - begin]
+                whole[low - start : high - start] = content[low - begin : high - begin]
         return bytes(whole)
 
     def read_into(self, start: int, target: memoryview) -> int:
@@ -463,9 +462,9 @@ class JournaledFile(io.RawIOBase):
         """Before bytes are written after the old end: move the mark out of their way, so they cannot overwrite it."""
         self._grown = True
         if self._mark_at is not None and stop > self._mark_at:
-            before, place = self._mark_at, place_with_room(stop)
-            self._disk.truncate(self._file, place + MARK_BYTES)  # first, so that a torn mark still has the full length
-            self._put_mark(place)
+            before, offset = self._mark_at, place_with_room(stop)
+            self._disk.truncate(self._file, offset + MARK_BYTES)  # first, so that a torn mark still has the full length
+            self._put_mark(offset)
             self._sync()  # a power cut before this point leaves the previous mark
             self._disk.write(self._file, bytes(MARK_BYTES), before)  # unwritten bytes must read as zeros
 

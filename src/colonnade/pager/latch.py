@@ -110,6 +110,6 @@ class Latch:
         If a callback raises while HDF5 continues, h5py sees the exception when it is about to release its lock, and
         does not release it. Every other thread would then wait for it forever.
         """
-        held = self.holds.get(get_ident(), 0)
-        while self._library.is_owned() and not (held and self._library.depth() <= held):
+        own_depth = self.holds.get(get_ident(), 0)
+        while self._library.is_owned() and not (own_depth and self._library.depth() <= own_depth):
             self._library.release()

@@ -50,15 +50,14 @@ NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 _PAUSE = 0.004  # longest time between two tries, in seconds; randomized, so that writers do not stay in lockstep
 _LEAST_TRIES = 3  # a reader that tests whether the lock is held takes it for a moment
 _BEGINS = (b'{"colonnade": "lock"', b'{"pid": ')  # so that no other file is overwritten; the latter before 0.2
-_TOLD = 512
-_MOST_TOLD = 4096  # bytes of a lock file that are read
+_HOLDER_BYTES = 512
+_MOST_HOLDER_BYTES = 4096  # bytes of a lock file that are read
 _BEAR = 5  # disturbed reads after which a reader asks writers to wait
 _PATIENCE = 5.0  # longest time that a commit waits for such readers, in seconds
 
 
 @lru_cache(maxsize=256)  # called before and after every read
 def lock_path(path: Path) -> Path:
-    """The path of the lock file of a file."""
     return path.with_name(path.name + "-lock")
 
 
@@ -121,7 +120,7 @@ class WriterLock:
                 }
                 self._holder["stamp"] = file_stamp(self._path) if self._path.exists() else []
                 os.ftruncate(descriptor, 0)
-                self._tell(descriptor)
+                self._write_holder(descriptor)
                 is_ours = True
         finally:
             if not is_ours:
@@ -130,23 +129,23 @@ class WriterLock:
 
     def _check_ours(self, descriptor: int) -> None:
         """Raise if the file with the name of the lock is not a lock, so that it is not overwritten."""
-        content = os.pread(descriptor, _MOST_TOLD, 0)
+        content = os.pread(descriptor, _MOST_HOLDER_BYTES, 0)
         if content.strip(b" \0") and not content.startswith(_BEGINS):
             raise ConflictError(
                 f"cannot change {self._path}: {self._lock_path} is not a lock of colonnade. Move that file away",
                 path=str(self._path),
             )
 
-    def _tell(self, descriptor: int) -> None:
+    def _write_holder(self, descriptor: int) -> None:
         """Write the holder of the lock and the number of commits, in one write of constant length, so never torn."""
         import json
 
-        os.pwrite(descriptor, json.dumps(self._holder).encode().ljust(_TOLD), 0)
+        os.pwrite(descriptor, json.dumps(self._holder).encode().ljust(_HOLDER_BYTES), 0)
 
     def count_commit(self) -> None:
         """Signal to readers that the file has changed."""
         self._holder["commits"] += 1
-        self._tell(self._descriptor)
+        self._write_holder(self._descriptor)
 
     def wait_for_readers(self) -> None:
         """Before a commit: let readers that were disturbed repeatedly finish, up to a time limit."""
@@ -170,7 +169,6 @@ class WriterLock:
 
     @shielded
     def release(self) -> None:
-        """Release the lock."""
         if self._descriptor >= 0:
             descriptor, self._descriptor = self._descriptor, -1
             is_ours = self._process == os.getpid()  # a forked process only closes its copy of the descriptor
@@ -266,7 +264,7 @@ def _take(descriptor: int, path: Path, shared: bool = False) -> bool:
                 return False
         else:
             return True
-    holder = _parse_holder(os.pread(descriptor, _MOST_TOLD, 0))
+    holder = _parse_holder(os.pread(descriptor, _MOST_HOLDER_BYTES, 0))
     return holder is None or not _is_alive(holder)
 
 
@@ -315,7 +313,7 @@ def _read_holder(lock: str) -> Holder | None:
     except OSError:
         return None
     try:
-        return _parse_holder(os.read(descriptor, _MOST_TOLD))
+        return _parse_holder(os.read(descriptor, _MOST_HOLDER_BYTES))
     except OSError:
         return None
     finally:

@@ -84,7 +84,7 @@ class Attempts:
         return _Attempt(self)
 
     def ended(self, error: BaseException | None) -> bool:
-        """Take note of the end of an attempt; whether its error is to be forgotten, and the file read again."""
+        """Record the end of an attempt. Returns whether to ignore its error and read the file again."""
         if error is None:
             self._succeeded = self._file.is_current()
             return False
@@ -92,7 +92,7 @@ class Attempts:
 
 
 class _Attempt:
-    """The context of one attempt: a class of its own, since `contextmanager` costs more than a small read should."""
+    """The context of one attempt. A class, because `contextmanager` costs more than a small read should."""
 
     __slots__ = ("_attempts",)
 
@@ -174,7 +174,6 @@ class CommittedFile:
         return WaitRequest(self._path if self._locking != "none" else None)
 
     def close(self) -> None:
-        """Close the file."""
         self._closed = True
         self._source = None  # whoever still reads from it may: its descriptor is closed with it
 
@@ -206,7 +205,7 @@ def wait_for_commit(path: Path, timeout: float, disk: Disk) -> None:
 
 def _pause(path: Path, deadline: float) -> None:
     if time.monotonic() >= deadline:
-        raise ConflictError(f"{path} has been in the middle of a commit for too long", path=str(path))
+        raise ConflictError(f"cannot read {path}: a commit to it has not ended in time", path=str(path))
     pause(_PAUSE)
 
 
@@ -217,8 +216,8 @@ def _pass_journal(path: Path, deadline: float, disk: Disk) -> None:
         return
     if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         raise ConflictError(
-            f"{path} was left in the middle of a change by a writer that died, and must be put right first: open "
-            "it once where it and its folder may be written",
+            f"cannot read {path}: its writer crashed during a commit, which must be undone first. Open the file once "
+            "where you may write to it and its folder",
             path=str(path),
         )
     if not _recover(path, deadline, disk):

@@ -74,10 +74,10 @@ def load_receipts(path: Path, status: os.stat_result | None = None) -> Receipts:
     import json
 
     try:
-        kept = json.loads(_receipt_path(path).read_bytes())
-        if kept["version"] != _VERSION or kept["state"] != file_state(status or path):
+        stored = json.loads(_receipt_path(path).read_bytes())
+        if stored["version"] != _VERSION or stored["state"] != file_state(status or path):
             return {}
-        return {tuple(place): _checked(digests) for place, digests in kept["receipts"]}
+        return {tuple(key): _checked(digests) for key, digests in stored["receipts"]}
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return {}
 
@@ -87,7 +87,7 @@ def _listed(digests: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
 
 
 def _checked(digests: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    return {str(part): [str(one) for one in listed] for part, listed in digests.items()}
+    return {str(part): [str(digest) for digest in listed] for part, listed in digests.items()}
 
 
 def save_receipts(path: Path, receipts: Receipts, state: list[int]) -> None:
@@ -98,7 +98,7 @@ def save_receipts(path: Path, receipts: Receipts, state: list[int]) -> None:
     import json
 
     content = {"version": _VERSION, "file": str(path), "state": state,
-               "receipts": [[list(place), _listed(digests)] for place, digests in receipts.items()]}  # fmt: skip
+               "receipts": [[list(key), _listed(digests)] for key, digests in receipts.items()]}  # fmt: skip
     try:
         if state != file_state(path):
             return

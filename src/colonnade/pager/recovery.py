@@ -155,20 +155,20 @@ def _state(path: Path, disk: Disk, journal: Journal) -> State:
     for page, content, _ in records(journal.content):
         if page == DIGESTS:
             digests = dict(DIGEST.iter_unpack(content))
-    found: set[str] = set()
+    states: set[str] = set()
     descriptor = disk.open(path, write=False)
     try:
         for page, old, _ in records(journal.content):
             if page == DIGESTS:
                 continue
             now = disk.read(descriptor, len(old), page * PAGE)
-            found.add("before" if now == old else "after" if crc32(now) == digests.get(page) else "other")
+            states.add("before" if now == old else "after" if crc32(now) == digests.get(page) else "other")
         is_copy = disk.identity(descriptor) != journal.identity
     finally:
         disk.close(descriptor)
-    if found == {"before", "after"}:
+    if states == {"before", "after"}:
         return "half"
-    return "other" if is_copy or "other" in found else "whole"
+    return "other" if is_copy or "other" in states else "whole"
 
 
 def _undo(path: Path, disk: Disk, journal: Journal, timeout: float) -> None:
@@ -182,13 +182,13 @@ def _undo(path: Path, disk: Disk, journal: Journal, timeout: float) -> None:
 
 def _keep_aside(path: Path, disk: Disk, journal: Journal) -> None:
     """Rename a journal that does not belong to this file: its own file may still exist somewhere."""
-    place = journal_path(path)
-    kept = place.with_name(f"{place.name}-{journal.journal_id.hex()[:12]}")
-    if disk.exists(kept):
+    journal_file = journal_path(path)
+    renamed = journal_file.with_name(f"{journal_file.name}-{journal.journal_id.hex()[:12]}")
+    if disk.exists(renamed):
         raise ConflictError(
-            f"cannot open {path}: {place.name} is the journal of another file, and cannot be renamed because "
-            f"{kept.name} exists. Move either away",
+            f"cannot open {path}: {journal_file.name} is the journal of another file, and cannot be renamed because "
+            f"{renamed.name} exists. Move either away",
             path=str(path),
         )
-    disk.rename(place, kept)
+    disk.rename(journal_file, renamed)
     disk.sync_folder(path.parent)

@@ -67,18 +67,18 @@ def _in_the_way(path: Path | str) -> ConflictError:
     )
 
 
-def part_path(place: Path) -> Path:
-    """A new, unguessable name in the same folder, for a file that will replace `place`."""
-    return place.with_name(f".{place.name[:200]}.{os.urandom(6).hex()}.part")
+def part_path(target: Path) -> Path:
+    """A new, unguessable name in the same folder, for a file that will replace `target`."""
+    return target.with_name(f".{target.name[:200]}.{os.urandom(6).hex()}.part")
 
 
 @contextmanager
-def written_whole(place: Path) -> Iterator[IO[bytes]]:
-    """A stream to a new file, which replaces `place` when it is complete."""
-    part = part_path(place)
+def written_whole(target: Path) -> Iterator[IO[bytes]]:
+    """A stream to a new file, which replaces `target` when it is complete."""
+    part = part_path(target)
     try:
         with os.fdopen(open_new(part), "wb") as stream:
             yield stream
-        part.replace(place)
+        part.replace(target)
     finally:
         part.unlink(missing_ok=True)

@@ -110,8 +110,8 @@ def _tokens(text: str) -> list[_Token]:
 
 
 def _skip_space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+    space = _SPACE.match(text, at)
+    return space.end() if space else at
 
 
 def _token(text: str, at: int) -> _Token:
@@ -134,8 +134,8 @@ def _token(text: str, at: int) -> _Token:
 
 def _sign(text: str, at: int) -> _Token:
     """Any sign, even an invalid one: the parser can then report what was expected there."""
-    found = _SIGN.match(text, at)
-    sign = found.group() if found else text[at]
+    match = _SIGN.match(text, at)
+    sign = match.group() if match else text[at]
     return _Token("sign", sign, sign, at, at + len(sign))
 
 
@@ -172,10 +172,10 @@ def _bytes(text: str, at: int) -> _Token:
 
 
 def _number(text: str, at: int) -> _Token | None:
-    found = _NUMBER.match(text, at)
-    if found is None:
+    match = _NUMBER.match(text, at)
+    if match is None:
         return None
-    digits, more, end = found[1], found[2], found.end(1)
+    digits, more, end = match[1], match[2], match.end(1)
     if more:
         advice = "; a column name that begins with a digit needs backticks" if text[at].isdigit() else ""
         raise _error(text, at, f"found {_short(text[at : _name_end(text, end + 1)])}, expected a number{advice}")
@@ -277,9 +277,9 @@ class _Parser:
         if not self.accept(*words):
             raise self.error(self.next, " or ".join(words))
 
-    def error(self, found: _Token, expected: str) -> PredicateError:
-        said = "the end of the text" if found.kind == "end" else _short(self.text[found.start : found.end])
-        return _error(self.text, found.start, f"found {said}, expected {expected}")
+    def error(self, token: _Token, expected: str) -> PredicateError:
+        shown = "the end of the text" if token.kind == "end" else _short(self.text[token.start : token.end])
+        return _error(self.text, token.start, f"found {shown}, expected {expected}")
 
     # or, and, not, parentheses
 
@@ -437,10 +437,10 @@ class _Parser:
 
     # columns and values
 
-    def column(self, place: str) -> _Token:
+    def column(self, where: str) -> _Token:
         token = self.take()
         if not self.is_column(token):
-            raise self.error(token, f"a column {place}" + _unless_column(token))
+            raise self.error(token, f"a column {where}" + _unless_column(token))
         return token
 
     def value(self, column: str) -> object:

@@ -71,6 +71,6 @@ def changed(
     """The messages of attributes after setting some and removing others."""
     named = {attribute_name(decode_attribute(Fields(data, "an attribute", source_name))): data for data in old}
     if len(named) != len(old):
-        raise CorruptError("two attributes have one name", path=source_name)
+        raise CorruptError("two attributes have the same name", path=source_name)
     named.update(new)
     return tuple(data for name, data in named.items() if name not in without)

@@ -80,8 +80,8 @@ def change_attributes(file: SparseFile, name: str, new: Mapping[str, object], wi
     messages = encode_attributes(new)
 
     def work(editor: Editor, header: int, info: SparseInfo) -> None:
-        kept = changed(info.attributes, messages, without, editor.source.name)
-        put_messages(editor, header, replace(info, attributes=kept))
+        attributes = changed(info.attributes, messages, without, editor.source.name)
+        put_messages(editor, header, replace(info, attributes=attributes))
 
     _edit_array(file, name, work, with_elements=False)
 

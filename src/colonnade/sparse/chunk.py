@@ -89,7 +89,7 @@ def _undo(filters: tuple[FilterInfo, ...], stored: bytes, size: int, mask: int, 
     if unknown or (not pipeline.is_known and not mask):
         text = f"filter {unknown[0]}" if unknown else f"these filters on {size} bytes"
         raise UnsupportedError(
-            f"{what.name}: {what.what} has {text}, which cannot be undone here", feature=text, path=what.name
+            f"{what.name}: {what.what} has {text}, which is not supported", feature=text, path=what.name
         )
     data = np.empty(size, dtype=np.uint8)
     try:

@@ -153,11 +153,11 @@ def _pipelines(filters: Filters, stored: StoredType, dense: bool) -> tuple[tuple
         del items["selection"]
     if not stored.has_pointers:
         del items["heap"]
-    texts = dict.fromkeys(range(len(items)), filters) if isinstance(filters, str) else dict(filters or {})
-    if not set(texts) <= set(range(len(items))):
+    by_section = dict.fromkeys(range(len(items)), filters) if isinstance(filters, str) else dict(filters or {})
+    if not set(by_section) <= set(range(len(items))):
         known = ", ".join(f"{number} ({word})" for number, word in enumerate(items))
-        raise UsageError(f"filters are for the sections {known}, not {sorted(texts)}")
-    return tuple(_pipeline(texts.get(number) or "none", size) for number, size in enumerate(items.values()))
+        raise UsageError(f"filters are for the sections {known}, not {sorted(by_section)}")
+    return tuple(_pipeline(by_section.get(number) or "none", size) for number, size in enumerate(items.values()))
 
 
 def _pipeline(text: str, item_size: int) -> tuple[FilterInfo, ...]:

@@ -171,15 +171,15 @@ def retire_arrays(handle: FileHandle, paths: Sequence[str]) -> None:
         edit_file(handle, work)
 
 
-def set_texts_of(handle: FileHandle, path: str, texts: Mapping[str, object]) -> None:
+def set_texts_of(handle: FileHandle, path: str, strings: Mapping[str, object]) -> None:
     """Set attributes of an array; None removes one. HDF5 handles of the file are invalid afterwards."""
-    new = encode_attributes({name: text for name, text in texts.items() if text is not None})
-    without = tuple(name for name, text in texts.items() if text is None)
+    new = encode_attributes({name: text for name, text in strings.items() if text is not None})
+    without = tuple(name for name, text in strings.items() if text is None)
 
     def work(editor: Editor) -> None:
         header = find_address(editor.source, editor.block.root, path)
         info = describe(editor.source, read_messages(editor.source, header), path)
-        kept = changed(info.attributes, new, without, editor.source.name)
-        put_messages(editor, header, replace(info, attributes=kept))
+        attributes = changed(info.attributes, new, without, editor.source.name)
+        put_messages(editor, header, replace(info, attributes=attributes))
 
     edit_file(handle, work)

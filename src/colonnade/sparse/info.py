@@ -121,9 +121,9 @@ def describe(source: HDF5Source, messages: list[Message], name: str) -> SparseIn
     if any(section >= layout.n_sections for section in pipelines):
         raise CorruptError(f"{name} has filters for sections it does not have", path=source.name)
     by_section = tuple(pipelines.get(section, ()) for section in range(layout.n_sections))
-    kept = tuple(message.data for message in messages if message.type == ATTRIBUTE)
+    attributes = tuple(message.data for message in messages if message.type == ATTRIBUTE)
     others = tuple((message.type, message.data) for message in messages if message.type in (COMMENT, MODIFIED))
-    return SparseInfo(name, space, stored, fill, layout, by_section, kept, others)
+    return SparseInfo(name, space, stored, fill, layout, by_section, attributes, others)
 
 
 def _open(source: HDF5Source, messages: list[Message], kind: int, what: str) -> Fields:

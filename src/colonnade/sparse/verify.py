@@ -23,12 +23,12 @@ SPARSE_RULES: dict[str, Rule] = {
             "sparse.map", "", "The chunk map can be read and is in order; no chunk is in it twice, or outside.", _AGAIN
         ),
         Rule(
-            "sparse.chunk", "", "Sections lie in their chunk, chunks in the file; checksums and places are right.",
+            "sparse.chunk", "", "Sections lie in their chunk, chunks in the file; checksums and coordinates are right.",
             _AGAIN, deep=True,
         ),
         Rule("sparse.overlap", "", "No two chunks share a byte.", _AGAIN),
         Rule(
-            "sparse.filter", "", "Every filter can be undone here; what one that cannot covers is not looked at.",
+            "sparse.filter", "", "Every filter is supported; data under an unsupported filter is not checked.",
             "Install the package that holds the filter, or check where it is known.", deep=True,
         ),
     )

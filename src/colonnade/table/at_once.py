@@ -82,8 +82,8 @@ def read(
                 dictionaries=dictionaries, views=views
             )
 
-        found: pa.Table = file._consistent(chosen)
-        return found
+        read_rows: pa.Table = file._consistent(chosen)
+        return read_rows
 
 
 def write(
@@ -140,16 +140,16 @@ def write(
     )  # fmt: skip
     if directory:
         target, table = _in_directory(target, layout)
-    place, notes = located(target)
+    hdf5_file, notes = located(target)
     if mode == "append":
-        if _append_to(target, place, table, data, progress):
+        if _append_to(target, hdf5_file, table, data, progress):
             return
         mode = "error"
     draft = prepare(data, options)
-    if isinstance(place, (str, os.PathLike)) and Path(place).is_file() and Path(place).stat().st_size:
+    if isinstance(hdf5_file, (str, os.PathLike)) and Path(hdf5_file).is_file() and Path(hdf5_file).stat().st_size:
         with open(target) as file:  # opening it for changes would already alter a few bytes
             file._consistent(lambda: check_place(file._handle.root, file._absolute(table), mode, draft))
-    handle = open_file(place, "a", large_root=draft.large_attributes and table.strip("/") == "")
+    handle = open_file(hdf5_file, "a", large_root=draft.large_attributes and table.strip("/") == "")
     handle.notes |= notes
     with File(handle) as file:
         file._write(table, draft, mode, progress)
@@ -167,9 +167,9 @@ def _in_directory(target: Target, layout: str) -> tuple[Path, str]:
     return file, table
 
 
-def _append_to(target: Target, place: Target, table: str, data: object, progress: Progress | None) -> bool:
-    """Append to a table; returns False when the table does not exist. place: the HDF5 file of the target."""
-    if isinstance(place, (str, os.PathLike)) and not (Path(place).is_file() and Path(place).stat().st_size):
+def _append_to(target: Target, hdf5_file: Target, table: str, data: object, progress: Progress | None) -> bool:
+    """Append to a table; returns False when the table does not exist. hdf5_file: the HDF5 file of the target."""
+    if isinstance(hdf5_file, (str, os.PathLike)) and not (Path(hdf5_file).is_file() and Path(hdf5_file).stat().st_size):
         return False
     with open(target) as file:
         if not file._has_table(table):

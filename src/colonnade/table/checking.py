@@ -46,12 +46,12 @@ def check(
         return _check(target, table, deep, progress, variant)
     path = Path(target) if isinstance(target, (str, os.PathLike)) else None
     try:
-        place, _ = located(target)
+        hdf5_file, _ = located(target)
     except FormatError as error:
         assert path is not None  # `located` returns a path, and other targets unchanged
         return not_located(path, error)
     if path is not None and path.is_dir():
-        if place == target:
+        if hdf5_file == target:
             return not_located(path, None)
         variant = variant or _declared_variant(path)
     try:
@@ -75,21 +75,21 @@ def _declared_variant(path: Path) -> object | None:
 
 def _check(file: File, table: str | None, deep: bool, progress: Progress | None, variant: object | None) -> Findings:
     def look() -> Findings:
-        one = Check(file._receipts_now(), deep, deep, progress, _bytes_of(file), variant)
+        check = Check(file._receipts_now(), deep, deep, progress, _bytes_of(file), variant)
         root = file._handle.root
         if table is None:
-            return one.file(root)
+            return check.file(root)
         path = file._absolute(table)
         group = root.open_group(path)
         if group is None:
             raise file._not_a_table(table, group)
-        return one.table(group, path)
+        return check.table(group, path)
 
     state = file._file_state()
-    found = file._consistent(look)
+    findings = file._consistent(look)
     if deep:
         file._save_verified(state)
-    return found
+    return findings
 
 
 def _bytes_of(file: File) -> Any:
@@ -122,9 +122,9 @@ def fix(target: Target | File, *, dry_run: bool = False) -> Fixed:
 
 
 def _plan(file: File) -> Fixed:
-    found = file._consistent(lambda: plan_repairs(file._handle.root, dict(file._receipts_now()), _bytes_of(file)))
-    found.dry_run = True
-    return found
+    plan = file._consistent(lambda: plan_repairs(file._handle.root, dict(file._receipts_now()), _bytes_of(file)))
+    plan.dry_run = True
+    return plan
 
 
 def _fix(file: File) -> Fixed:

@@ -183,8 +183,9 @@ class Column(Sealed):
         if errors not in ("raise", "missing"):
             raise UsageError(f"errors must be 'raise' or 'missing', not {errors!r}", option="errors")
         if errors == "missing":
-            found = self._read_where_possible(dictionaries)
-            return as_views(found, self._table._file._n_threads) if views and pa.types.is_string(found.type) else found
+            values = self._read_where_possible(dictionaries)
+            is_viewed = views and pa.types.is_string(values.type)
+            return as_views(values, self._table._file._n_threads) if is_viewed else values
         if not views or not pa.types.is_string(self._table._field(self.name, dictionaries).type):
             return self._read(slice(None), dictionaries)
         return as_views(self._read(slice(None), dictionaries=True), self._table._file._n_threads)

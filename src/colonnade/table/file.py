@@ -84,8 +84,8 @@ def open(  # noqa: A001 - the name is the public contract
     if trust not in ("verified", "always", "never"):
         raise UsageError(f"trust must be 'verified', 'always' or 'never', not {trust!r}")
     care = Care(durability, timeout, locking, links, hard_links, hdf5_lock, library)
-    place, notes = located(target)
-    handle = open_file(place, mode, care=care)
+    hdf5_file, notes = located(target)
+    handle = open_file(hdf5_file, mode, care=care)
     handle.notes |= notes
     try:
         file = File(handle, trust, n_threads)
@@ -196,8 +196,8 @@ class File(Sealed):
         from colonnade.layouts.foreign_tables import foreign_tables
 
         root = self._handle.root
-        found = foreign_tables(root) if root.path == "/" else {}
-        return {path: table for path, table in found.items() if not self._has_table(path)}
+        foreign = foreign_tables(root) if root.path == "/" else {}
+        return {path: table for path, table in foreign.items() if not self._has_table(path)}
 
     def _has_table(self, path: str) -> bool:
         """Whether a layout describes the table at a path."""
@@ -281,10 +281,10 @@ class File(Sealed):
         from colonnade.table.at_once import write
 
         rows, labels = self._consistent(table.read)
-        held = io.BytesIO()
+        stream = io.BytesIO()
         title = f"{table.path} of a file of {table.kind}, read into memory"
-        write(held, rows, table=table.path, labels=labels, title=title, allow_reserved=True)
-        memory = open(held)
+        write(stream, rows, table=table.path, labels=labels, title=title, allow_reserved=True)
+        memory = open(stream)
         memory._read_only_since = f"{table.path} of {self.name}: it is a table of {table.kind}, read into memory"
         return memory[table.path]
 
@@ -409,8 +409,8 @@ class File(Sealed):
                 raise UsageError(f"{self.name} was not opened from a path, so sparse columns cannot be created in it")
             if mode == "replace" and self._has_table(path):
                 self._remove_sparse(path)
-            for place in [place for place in self._receipts if place[0] in (path, f"{path.rstrip('/')}/_hep001")]:
-                del self._receipts[place]
+            for key in [key for key in self._receipts if key[0] in (path, f"{path.rstrip('/')}/_hep001")]:
+                del self._receipts[key]
             of_first_pass = _progress_of_passes(progress, 1 + len(draft.index))
             path, sparse = create(self._handle.root, path, draft, mode, of_first_pass)
             put_drafts(self._handle, sparse)
@@ -421,12 +421,12 @@ class File(Sealed):
 
     def _note_sidecars(self, draft: Draft, path: str) -> None:
         """Remember what to write next to the file when it is closed."""
-        sidecars, place = draft.creation.sidecars, self._handle.path
+        sidecars, file_path = draft.creation.sidecars, self._handle.path
         if sidecars is None:
             return
-        if place is None or not self._handle.is_journaled:
+        if file_path is None or not self._handle.is_journaled:
             raise UsageError(f"{self.name} was not opened from a path, next to which this layout writes its metadata")
-        before = {table: held for table, held in self._new_sidecars.items() if table != path}
+        before = {table: noted for table, noted in self._new_sidecars.items() if table != path}
         sidecars.check_place(self._handle.root, path, not before)
         self._new_sidecars = {**before, path: sidecars}
 
@@ -442,8 +442,8 @@ class File(Sealed):
         with self._change():
             self._remove_sparse(table)
             group, layout, info = self._describe(table)
-            for place in [place for place in self._receipts if place[0] == info.path]:
-                del self._receipts[place]
+            for key in [key for key in self._receipts if key[0] == info.path]:
+                del self._receipts[key]
             layout.edit.clear(group)
             if info.path != "/" and not group.link_names():
                 writing.unlink(self._handle.root, info.path)
@@ -564,11 +564,10 @@ class File(Sealed):
 
     def _forget_touched(self, written: list[tuple[int, int]]) -> None:
         """Drop the receipts of columns whose rows were written without this library, through `file.h5`."""
-        for path, name in {place[:2] for place in self._receipts} if written else ():
-            if any(
-                dataset is None or writing.is_touched(dataset, written) for dataset in self._row_datasets(path, name)
-            ):
-                self._receipts = {place: kept for place, kept in self._receipts.items() if place[:2] != (path, name)}
+        for path, name in {key[:2] for key in self._receipts} if written else ():
+            datasets = self._row_datasets(path, name)
+            if any(dataset is None or writing.is_touched(dataset, written) for dataset in datasets):
+                self._receipts = {key: digests for key, digests in self._receipts.items() if key[:2] != (path, name)}
 
     def _row_datasets(self, path: str, name: str) -> list[Dataset | None]:
         """The datasets that hold the rows of a column: its values or codes, its mask, its heap. None: it does not

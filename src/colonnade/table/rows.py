@@ -131,11 +131,11 @@ class ReadableRows(Sealed):
         def read() -> pa.Table:
             query = self._query()
             coded = dictionaries or views
-            found = read_table(query._readers(coded), query._found_rows(), query._schema(coded))
-            return query._with_views(found, dictionaries) if views else found
+            rows = read_table(query._readers(coded), query._found_rows(), query._schema(coded))
+            return query._with_views(rows, dictionaries) if views else rows
 
-        found: pa.Table = self._file._consistent(read)
-        return found
+        table: pa.Table = self._file._consistent(read)
+        return table
 
     def to_pandas(self, *, dictionaries: bool = False) -> pandas.DataFrame:
         """All rows as a pandas DataFrame; labels become its index. dictionaries: strings stored as categories become
@@ -265,13 +265,13 @@ class ReadableRows(Sealed):
         def read() -> Any:
             query = self._query()
             table = query._table
-            names = [*groups, *(one.column for one in wanted if one.column is not None)]
+            names = [*groups, *(aggregate.column for aggregate in wanted if aggregate.column is not None)]
             asked = Aggregation(wanted, groups, {name: table._reader(name) for name in names})
             rows = query._known_rows() if query._predicate is None else query._search()
             asking = asked.known_to_some_index(rows)
             indexes = table._search_indexes() if asking else []
-            found = {reader.column.name: known_to_indexes(reader, indexes, table._file._trust) for reader in asking}
-            return asked.result(rows, {name: known[0] for name, known in found.items() if known is not None})
+            known = {reader.column.name: known_to_indexes(reader, indexes, table._file._trust) for reader in asking}
+            return asked.result(rows, {name: stats[0] for name, stats in known.items() if stats is not None})
 
         return self._file._consistent(read)
 
@@ -322,8 +322,8 @@ class Query(ReadableRows):
         self._bound: tuple[int, Bound] | None = None
 
     def _with(self, **changed: Any) -> Query:
-        kept = {"names": self._names, "rows": self._rows, "predicate": self._predicate, "limit": self._limit}
-        query = Query(self._table, **{**kept, **changed})
+        current = {"names": self._names, "rows": self._rows, "predicate": self._predicate, "limit": self._limit}
+        query = Query(self._table, **{**current, **changed})
         if "predicate" not in changed:
             query._bound = self._bound
         return query
@@ -347,16 +347,16 @@ class Query(ReadableRows):
         notes = {name: note for name in self._names if (note := info.by_name[name].pandas) is not None}
         return pa.schema(fields, arrow_metadata(fields, notes, labels, info.pandas))
 
-    def _with_views(self, found: pa.Table, dictionaries: bool) -> pa.Table:
+    def _with_views(self, rows: pa.Table, dictionaries: bool) -> pa.Table:
         """The table with its string columns as views."""
         from colonnade.columns.strings import VIEW, as_views
 
-        columns, fields = found.columns, list(found.schema)
-        for place, name in enumerate(self._names):
+        columns, fields = rows.columns, list(rows.schema)
+        for position, name in enumerate(self._names):
             if pa.types.is_string(self._table._field(name, dictionaries).type):
-                columns[place] = as_views(columns[place], self._file._n_threads)
-                fields[place] = fields[place].with_type(VIEW)
-        return pa.table(columns, schema=pa.schema(fields, found.schema.metadata))
+                columns[position] = as_views(columns[position], self._file._n_threads)
+                fields[position] = fields[position].with_type(VIEW)
+        return pa.table(columns, schema=pa.schema(fields, rows.schema.metadata))
 
     def __len__(self) -> int:
         return self.count()

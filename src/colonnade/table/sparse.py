@@ -74,12 +74,12 @@ def create_sparse(
     >>> s.n_defined
     2
     """
-    place = to_change(target, name)
+    array_path = to_change(target, name)
     _warn_neighbours(target)
     options = SparseOptions(
         chunks=chunks, fill=fill, filters=filters, max_shape=max_shape, dialect=dialect, attrs=attrs, dense=dense
     )
-    return _complete(target, sparse.create_sparse(*place, shape, dtype, options, n_threads))
+    return _complete(target, sparse.create_sparse(*array_path, shape, dtype, options, n_threads))
 
 
 def write_sparse(
@@ -102,25 +102,25 @@ def write_sparse(
     """
     from colonnade.edit import sparse_write  # late: readers do not need it
 
-    place = to_change(target, name)
+    array_path = to_change(target, name)
     _warn_neighbours(target)
     options = SparseOptions(
         chunks=chunks, fill=fill, filters=filters, max_shape=max_shape, dialect=dialect, attrs=attrs
     )
-    return _complete(target, sparse_write.write_sparse(*place, matrix, options, dtype=dtype, n_threads=n_threads))
+    return _complete(target, sparse_write.write_sparse(*array_path, matrix, options, dtype=dtype, n_threads=n_threads))
 
 
-def _complete(target: str | os.PathLike[str] | File, made: SparseArray) -> SparseArray:
+def _complete(target: str | os.PathLike[str] | File, array: SparseArray) -> SparseArray:
     """The new array; an exception raised inside HDF5 after its commit is raised here, not by the next change."""
     if isinstance(target, File):
         target._raise_lost()
-    return made
+    return array
 
 
 def _warn_neighbours(target: str | os.PathLike[str] | File) -> None:
     """Warn, once per file, before the first sparse array is created next to other objects."""
-    place = Path(target.name if isinstance(target, File) else target).absolute()
-    if place in _WARNED or (not isinstance(target, File) and not place.is_file()):
+    file_path = Path(target.name if isinstance(target, File) else target).absolute()
+    if file_path in _WARNED or (not isinstance(target, File) and not file_path.is_file()):
         return
     try:
         with nullcontext(target) if isinstance(target, File) else open_file(target) as file:
@@ -129,11 +129,11 @@ def _warn_neighbours(target: str | os.PathLike[str] | File) -> None:
     except ColonnadeError:  # the change itself raises it again if it matters
         return
     if neighbours:
-        _WARNED.add(place)
+        _WARNED.add(file_path)
         shown = ", ".join(sorted(neighbours)[:3])
         warnings.warn(
-            f"{place} holds other objects ({shown}): next to a sparse array, h5dump, h5repack, visititems, netCDF4, "
-            "H5Web and rhdf5 fail on the whole group or file. Give sparse arrays a file of their own.",
+            f"{file_path} holds other objects ({shown}): next to a sparse array, h5dump, h5repack, visititems, "
+            "netCDF4, H5Web and rhdf5 fail on the whole group or file. Give sparse arrays a file of their own.",
             UserWarning,
             stacklevel=3,
         )

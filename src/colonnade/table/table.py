@@ -80,8 +80,8 @@ class Table(ReadableRows):
 
         with self._file._change(resized=self.path):
             opened = self._opened_for_change()
-            kept = self._writers if self._writers_of == self._generation else None
-            added, info, writers = changes.append(opened, data, progress, kept)
+            writers_before = self._writers if self._writers_of == self._generation else None
+            added, info, writers = changes.append(opened, data, progress, writers_before)
         if info is not None:
             self._info, self._generation = info, self._file._handle.generation
             self._writers, self._writers_of = writers, self._generation
@@ -286,7 +286,7 @@ class Table(ReadableRows):
     @property
     def indexes(self) -> list[IndexInfo]:
         """The search indexes of all columns."""
-        return self._file._consistent(lambda: [one.info for one in self._indexes().open()])
+        return self._file._consistent(lambda: [index.info for index in self._indexes().open()])
 
     def verify_indexes(self, *, progress: Progress | None = None) -> list[Finding]:
         """Compare every search index with its column; returns what is wrong, entry by entry. Correct indexes become
@@ -308,7 +308,7 @@ class Table(ReadableRows):
             for done, (info, wrong) in enumerate(indexes.verify()):
                 path = f"{self._info.path.rstrip('/')}/_search_indexes/{info.name}"
                 index = f"the index {info.kind} of column {info.column!r}"
-                findings += [Finding("S8", "error", path, f"{index} is wrong in {place}") for place in wrong[:20]]
+                findings += [Finding("S8", "error", path, f"{index} is wrong in {part}") for part in wrong[:20]]
                 if not info.fresh and not wrong:
                     message = f"{index} was not verified: {info.problem}"
                     findings.append(Finding("S8", "note", path, message))
@@ -317,9 +317,9 @@ class Table(ReadableRows):
             return findings
 
         state = self._file._file_state()
-        found = self._file._consistent(verify)
+        wrong_indexes = self._file._consistent(verify)
         self._file._save_verified(state)
-        return found
+        return wrong_indexes
 
     def stats(
         self, columns: Sequence[str] | None = None, *, progress: Progress | None = None
@@ -339,7 +339,7 @@ class Table(ReadableRows):
         names = list(self.info.by_name) if columns is None else list(columns)
 
         def read() -> dict[str, ColumnStats | ColonnadeError]:
-            found: dict[str, ColumnStats | ColonnadeError] = {}
+            stats: dict[str, ColumnStats | ColonnadeError] = {}
             indexes, done = self._indexes().open(), 0
 
             def seen(n_rows: int) -> None:
@@ -350,10 +350,10 @@ class Table(ReadableRows):
 
             for name in names:
                 try:
-                    found[name] = column_stats(self._reader(name), indexes, self._file._trust, seen)
+                    stats[name] = column_stats(self._reader(name), indexes, self._file._trust, seen)
                 except (FormatError, UnsupportedError) as error:
-                    found[name] = error
-            return found
+                    stats[name] = error
+            return stats
 
         return self._file._consistent(read)
 
@@ -480,8 +480,8 @@ class Table(ReadableRows):
                 return read_values(self._group, self._layout.group_attributes)
             column = self._column(name)
             if column.storage == "sectioned":
-                found = self._layout.open_column(self._group, column)[0].attributes()
-                return {key: found[key] for key in found if key not in self._layout.column_attributes}
+                attributes = self._layout.open_column(self._group, column)[0].attributes()
+                return {key: attributes[key] for key in attributes if key not in self._layout.column_attributes}
             from colonnade.edit.change import column_node
 
             return read_values(column_node(self._group, column), self._layout.column_attributes)
@@ -533,8 +533,8 @@ class Table(ReadableRows):
             raise ColumnNotFound(name, f"table {self.path}", known)
         if not isinstance(known, ColumnsByName):
             return known[name]
-        found: ColumnInfo = self._file._consistent(lambda: self.info.by_name[name])  # described on first use
-        return found
+        column: ColumnInfo = self._file._consistent(lambda: self.info.by_name[name])  # described on first use
+        return column
 
     def _field(self, name: str, dictionaries: bool = False) -> pa.Field:
         """A column as an Arrow field, with its units and description."""
@@ -627,13 +627,13 @@ class Table(ReadableRows):
 
     def __reduce__(self) -> tuple[object, ...]:
         name = self._file._opened_by
-        place = name if "://" in name else str(Path(name).absolute())
-        if self._file._handle.is_foreign_stream and place != name and not Path(place).is_file():
+        target = name if "://" in name else str(Path(name).absolute())
+        if self._file._handle.is_foreign_stream and target != name and not Path(target).is_file():
             raise UsageError(
                 f"cannot pickle table {self.path!r}: its file was opened from a file object, which another process "
                 f"does not have. Open the file by its path"
             )
-        return _opened_again, (place, self.path, self._file._asked)
+        return _opened_again, (target, self.path, self._file._asked)
 
 
 def _opened_again(name: str, table: str, asked: dict[str, Any]) -> Table:

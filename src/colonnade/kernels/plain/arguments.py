@@ -1,4 +1,4 @@
-"""Arguments of kernels, checked: buffers as arrays, in the way the C form opens them."""
+"""Check the arguments of kernels, and open buffers as arrays, as the C form does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NUMBERS = frozenset(f"{kind}{size}" for kind in "iu" for size in (1, 2, 4, 8)) |
 
 
 def open_array(thing: Readable, name: str, writable: bool = False) -> KernelArray:
-    """The array of a contiguous buffer, flat."""
+    """A contiguous buffer as a flat array."""
     try:
         view = thing.data if isinstance(thing, np.ndarray) else memoryview(thing)
     except (TypeError, ValueError, BufferError):
@@ -29,16 +29,16 @@ def open_array(thing: Readable, name: str, writable: bool = False) -> KernelArra
 
 
 def open_look(look: Readable, size: int | None = None) -> KernelArray:
-    """An item that is looked for, as the number that its bytes are."""
+    """The item to search for, as the integer that its bytes form."""
     item = open_bytes(look, "look")
     if len(item) not in (1, 2, 4, 8) or (size is not None and len(item) != size):
         raise ValueError(f"look has {len(item)} bytes, expected {size or '1, 2, 4 or 8'}")
-    found: KernelArray = item.view(f"u{len(item)}")
-    return found
+    number: KernelArray = item.view(f"u{len(item)}")
+    return number
 
 
 def as_items(data: KernelBytes, name: str, look: KernelArray) -> KernelArray:
-    """Bytes as items of the size of the one that is looked for."""
+    """Bytes as items of the same size as the item to search for."""
     if len(data) % look.itemsize or data.ctypes.data % look.itemsize:
         raise ValueError(f"{name} holds no items of {look.itemsize} bytes")
     items: KernelArray = data.view(look.dtype)
@@ -52,7 +52,7 @@ def open_bytes(thing: Readable, name: str, writable: bool = False) -> KernelByte
 
 
 def open_values(thing: Readable, name: str, writable: bool = False, any_order: bool = False) -> KernelArray:
-    """Numbers of this machine's byte order, aligned."""
+    """Aligned numbers in this machine's byte order."""
     array = open_array(thing, name, writable)
     if array.dtype.kind == "b":
         array = array.view(np.uint8)
@@ -74,7 +74,7 @@ def open_kind(thing: Readable, name: str, kind: str, writable: bool = False) -> 
 
 
 def open_mask(thing: Readable, name: str, writable: bool = False) -> KernelBytes:
-    """One byte an item, not 0 is true."""
+    """A mask with one byte per item; every value other than 0 is true."""
     array = open_array(thing, name, writable)
     if array.itemsize != 1:
         raise ValueError(f"{name} must hold one byte an item")
@@ -82,7 +82,7 @@ def open_mask(thing: Readable, name: str, writable: bool = False) -> KernelBytes
 
 
 def open_optional_mask(thing: Readable | None, name: str, count: int) -> Booleans:
-    """A mask of this length; nothing is true where there is none."""
+    """A mask of this length; all false if there is none."""
     if thing is None:
         return np.zeros(count, dtype=bool)
     mask = open_mask(thing, name)
@@ -92,7 +92,7 @@ def open_optional_mask(thing: Readable | None, name: str, count: int) -> Boolean
 
 
 def open_offsets(thing: Readable, writable: bool = False) -> KernelArray:
-    """Arrow's offsets: one more than there are rows."""
+    """Arrow's offsets, of which there is one more than rows."""
     offsets = open_values(thing, "offsets", writable)
     if offsets.dtype.str[1:] not in ("i4", "i8"):
         raise ValueError("offsets must hold int32 or int64")
@@ -102,7 +102,7 @@ def open_offsets(thing: Readable, writable: bool = False) -> KernelArray:
 
 
 def check_offsets(offsets: KernelArray, n_bytes: int) -> None:
-    """Refuse offsets that decrease or leave the data."""
+    """Refuse offsets that decrease or point outside the data."""
     wrong = (offsets[:-1] < 0) | (offsets[1:] < offsets[:-1]) | (offsets[1:] > n_bytes)
     if wrong.any():
         raise ValueError(f"offsets of row {int(np.argmax(wrong))} do not lie in the data")
@@ -115,7 +115,7 @@ def check_count(array: KernelArray, name: str, count: int) -> None:
 
 
 def check_apart(source: KernelArray, out: KernelArray) -> None:
-    """Refuse an output that lies over its source."""
+    """Refuse an output that overlaps its source."""
     if np.may_share_memory(source, out):
         raise ValueError("out must not lie over source")
 

@@ -19,17 +19,17 @@ FEW = 64  # values up to which a line is made at once for each
 
 
 def code_bits(codes: Readable, n_values: int, out: Readable, /) -> None:
-    """A line of bits for each value: those of the rows that have its code. Negative codes have no bit."""
-    given, made = open_values(codes, "codes"), open_bytes(out, "out", writable=True)
+    """Write one line of bits per value: the bits of the rows that have its code. Negative codes set no bit."""
+    given, target = open_values(codes, "codes"), open_bytes(out, "out", writable=True)
     if given.dtype.kind == "f":
         raise ValueError("codes must hold integers")
     line = -(-len(given) // 8)
-    if n_values < 0 or len(made) != n_values * line:
-        raise ValueError(f"out has {len(made)} bytes, expected {n_values} lines of {line}")
+    if n_values < 0 or len(target) != n_values * line:
+        raise ValueError(f"out has {len(target)} bytes, expected {n_values} lines of {line}")
     if len(given) and int(given.max()) >= n_values:
         row = int(np.argmax(given >= n_values))
         raise ValueError(f"codes names a value in row {row} that is not among the {n_values}")
-    lines = made.reshape(n_values, line)
+    lines = target.reshape(n_values, line)
     if n_values <= FEW:
         for value in range(n_values):
             lines[value] = np.packbits(given == value, bitorder="little")
@@ -40,17 +40,17 @@ def code_bits(codes: Readable, n_values: int, out: Readable, /) -> None:
 
 
 def bits_count(bits: Readable, n_rows: int, /) -> int:
-    """How many of the first rows have their bit."""
+    """The number of set bits among the first rows."""
     return int(np.count_nonzero(_open(bits, n_rows)))
 
 
 def bits_range_count(bits: Readable, n_rows: int, /) -> int:
-    """How many ranges of rows the bits make."""
+    """The number of ranges that the rows with a set bit form."""
     return len(_edges(_open(bits, n_rows))) // 2
 
 
 def bits_ranges(bits: Readable, n_rows: int, base: int, starts: Readable, stops: Readable, /) -> int:
-    """Where the ranges of rows that have their bit begin, and where they end, and how many there are."""
+    """Write the starts and stops of the ranges that the rows with a set bit form; return the number of ranges."""
     truth = _open(bits, n_rows)
     begins, ends = open_kind(starts, "starts", "i8", writable=True), open_kind(stops, "stops", "i8", writable=True)
     check_count(ends, "stops", len(begins))

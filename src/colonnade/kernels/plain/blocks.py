@@ -1,4 +1,4 @@
-"""NumPy form: elements of a matrix to the rectangles they make."""
+"""NumPy form: merge elements of a matrix into rectangles."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from colonnade.kernels.plain.arguments import Readable, check_count, open_kind
 
 
 def grow_blocks(places: Readable, width: int, first: Readable, last: Readable, /) -> int:
-    """How many blocks hold exactly these elements, and the places of their first and last ones, in that order.
+    """Write the positions of the first and the last element of each block, and return the number of blocks.
 
-    Positions count row by row in a matrix of `width` columns, and increase. Adjacent elements make runs, equal
-    runs below each other make blocks.
+    Blocks hold exactly the given elements. Positions count row by row in a matrix of `width` columns, and increase.
+    Adjacent elements form runs; equal runs in consecutive rows form blocks.
     """
     given = open_kind(places, "places", "i8")
     firsts, lasts = open_kind(first, "first", "i8", writable=True), open_kind(last, "last", "i8", writable=True)
@@ -32,7 +32,7 @@ def grow_blocks(places: Readable, width: int, first: Readable, last: Readable, /
     below = (np.diff(rows[begins]) == 1) & (np.diff(columns[begins]) == 0) & (np.diff(columns[ends]) == 0)
     heads = np.flatnonzero(np.append(True, ~below))
     tails = np.append(heads[1:], len(begins)) - 1
-    found, closed = given[begins[heads]], given[ends[tails]]
-    order = np.argsort(found)
-    firsts[: len(found)], lasts[: len(found)] = found[order], closed[order]
-    return len(found)
+    opened, closed = given[begins[heads]], given[ends[tails]]
+    order = np.argsort(opened)
+    firsts[: len(opened)], lasts[: len(opened)] = opened[order], closed[order]
+    return len(opened)

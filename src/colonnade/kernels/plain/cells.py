@@ -1,7 +1,7 @@
-"""NumPy form: cells of a matrix, by rows (as SciPy's CSR has them) and as points (as sectioned chunks have them).
+"""NumPy form: cells of a matrix, by rows (as in SciPy's CSR) and as points (as in sectioned chunks).
 
-By rows: `minor` holds columns, those of row r from `starts[r]` to below `stops[r]`. A point is two numbers of `item`
-bytes each, little-endian, at any address: row and column, both counted from the first of the chunk.
+By rows: `minor` holds column numbers, those of row r from `starts[r]` up to but not including `stops[r]`. A point is
+two little-endian numbers of `item` bytes each, at any address: row and column, both relative to the chunk.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _ITEMS = (2, 4, 8)
 def rows_to_points(
     minor: Readable, starts: Readable, stops: Readable, column: int, width: int, item: int, points: Readable, /
 ) -> None:
-    """The points of all rows of a chunk that begins at `column` and has `width` columns.
+    """Write the points of all rows of a chunk that begins at `column` and has `width` columns.
 
-    Columns must increase from cell to cell of a row, and be those of the chunk; there must be as many as points, and
-    items must hold the numbers.
+    Within a row, columns must increase. All must belong to the chunk and fit into an item, and there must be as many
+    cells as points.
     """
     columns, first, last = _open_rows(minor, starts, stops)
     out = open_bytes(points, "points", writable=True)
@@ -49,10 +49,10 @@ def rows_to_points(
 
 
 def points_to_rows(points: Readable, item: int, width: int, column: int, ends: Readable, minor: Readable, /) -> bool:
-    """Where the rows of a chunk end (0 before the first), and the columns of its cells, `column` added.
+    """Write the end of each row of a chunk (after a leading 0), and the columns of its cells, plus `column`.
 
-    Rows are one fewer than `ends`. False, and nothing else, where points do not increase row by row, or leave the
-    chunk: not every order of points is wrong.
+    `ends` has one more number than rows. Returns False, and writes nothing of use, if points do not increase row by row
+    or lie outside the chunk: an unsorted list of points is not an error.
     """
     given = open_bytes(points, "points")
     limits, out = open_kind(ends, "ends", "i8", writable=True), _open_minor(minor, writable=True)
@@ -74,41 +74,41 @@ def points_to_rows(points: Readable, item: int, width: int, column: int, ends: R
 
 
 def cut_rows(minor: Readable, ends: Readable, width: int, n_chunks: int, cuts: Readable, /) -> None:
-    """Where the cells of each chunk begin in each row, and where the last end: `n_chunks` + 1 places a row.
+    """Write, for each row, where the cells of each chunk begin and where the last chunk's end: `n_chunks` + 1 numbers.
 
-    Row r has the cells from `ends[r]` to below `ends[r + 1]`. Chunks have `width` columns, but what lies after the
-    last but one is all the last one's. Where columns do not increase, the cuts mean nothing.
+    Row r has the cells from `ends[r]` up to but not including `ends[r + 1]`. Chunks have `width` columns; columns
+    beyond all chunks belong to the last one. If columns do not increase, the result has no meaning.
     """
     columns, limits = _open_minor(minor), open_kind(ends, "ends", "i8")
-    made = open_kind(cuts, "cuts", "i8", writable=True)
+    target = open_kind(cuts, "cuts", "i8", writable=True)
     if width < 1 or n_chunks < 1:
         raise ValueError(f"there are {n_chunks} chunks of {width} columns, expected at least 1")
     if not len(limits):
         raise ValueError("ends is empty, expected one more than rows")
-    check_count(made, "cuts", (len(limits) - 1) * (n_chunks + 1))
+    check_count(target, "cuts", (len(limits) - 1) * (n_chunks + 1))
     _check_ranges(limits[:-1], limits[1:], len(columns))
     rows, at = _expand(limits[:-1], limits[1:])
     chunks = np.clip(columns[at] // width, 0, n_chunks - 1).astype(np.int64)
     counts = np.bincount(rows * n_chunks + chunks, minlength=(len(limits) - 1) * n_chunks).reshape(-1, n_chunks)
-    out = made.reshape(-1, n_chunks + 1)
+    out = target.reshape(-1, n_chunks + 1)
     out[:, 0] = limits[:-1]
     out[:, 1:] = limits[:-1, None] + np.cumsum(counts, axis=1)
 
 
 def least_blocks(minor: Readable, starts: Readable, stops: Readable, /) -> int:
-    """How many blocks the cells of a matrix make at least: those with no cell before them and none above.
+    """A lower bound for the number of blocks in a matrix: the cells without a cell to their left and above them.
 
-    Of columns above, the lowest 16 bits count. Rows are counted until there are half as many as cells; that is all a
-    writer needs to know. 0 where the blocks may make one pattern: where not two rows have cells, or the first two that
-    have are alike.
+    Columns of the row above are compared by their lowest 16 bits. Counting stops when the number is half that of the
+    cells, because a writer needs to know no more. Returns 0 if the blocks may repeat one pattern: if fewer than two
+    rows have cells, or the first two rows with cells are equal.
     """
     columns, first, last = _open_rows(minor, starts, stops)
     _check_ranges(first, last, len(columns))
     total = int((last - first).sum())
     filled: list[KernelArray] = []
-    found, above = 0, np.empty(0, dtype=np.int64)
+    n_blocks, above = 0, np.empty(0, dtype=np.int64)
     for start, stop in zip(first.tolist(), last.tolist(), strict=True):
-        if 2 * found >= total:
+        if 2 * n_blocks >= total:
             break
         here = columns[start:stop].astype(np.int64)
         if len(here):
@@ -116,30 +116,30 @@ def least_blocks(minor: Readable, starts: Readable, stops: Readable, /) -> int:
             if len(filled) == 2 and np.array_equal(filled[0], filled[1]):
                 return 0
         lone = np.append(True, here[1:] != here[:-1] + 1)[: len(here)] & ~np.isin(here & _LOWEST, above & _LOWEST)
-        found += int(np.count_nonzero(lone))
+        n_blocks += int(np.count_nonzero(lone))
         above = here
-    return found if len(filled) > 1 else 0
+    return n_blocks if len(filled) > 1 else 0
 
 
 def copy_runs(
     source: Readable, starts: Readable, places: Readable, lengths: Readable, item_size: int, out: Readable, /
 ) -> None:
-    """Runs of items from their start in `source` to their place in `out`; the rest of `out` is left as it is."""
-    given, made = open_bytes(source, "source"), open_bytes(out, "out", writable=True)
+    """Copy runs of items from their start in `source` to their position in `out`; the rest of `out` is unchanged."""
+    given, target = open_bytes(source, "source"), open_bytes(out, "out", writable=True)
     first = open_kind(starts, "starts", "i8")
     to, n = open_kind(places, "places", "i8"), open_kind(lengths, "lengths", "i8")
     check_count(to, "places", len(first))
     check_count(n, "lengths", len(first))
-    check_apart(given, made)
+    check_apart(given, target)
     check_item_size(item_size)
-    there, room = len(given) // item_size, len(made) // item_size
+    there, room = len(given) // item_size, len(target) // item_size
     wrong = (first < 0) | (to < 0) | (n < 0) | (n > min(there, room)) | (first > there - n) | (to > room - n)
     if wrong.any():
         raise ValueError(f"run {int(np.argmax(wrong))} does not lie in source and out")
-    items = made[: room * item_size].reshape(-1, item_size)
+    items = target[: room * item_size].reshape(-1, item_size)
     whole = given[: there * item_size].reshape(-1, item_size)
-    for start, place, length in zip(first.tolist(), to.tolist(), n.tolist(), strict=True):
-        items[place : place + length] = whole[start : start + length]
+    for start, begin, length in zip(first.tolist(), to.tolist(), n.tolist(), strict=True):
+        items[begin : begin + length] = whole[start : start + length]
 
 
 def _open_minor(minor: Readable, writable: bool = False) -> KernelArray:
@@ -173,7 +173,7 @@ def _check_ranges(first: KernelArray, last: KernelArray, count: int) -> None:
 
 
 def _expand(first: KernelArray, last: KernelArray) -> tuple[KernelArray, KernelArray]:
-    """The row of each cell, and its place."""
+    """The row number and the position of each cell."""
     counts = last - first
     rows = np.repeat(np.arange(len(first), dtype=np.int64), counts)
     return rows, np.arange(len(rows), dtype=np.int64) + np.repeat(first - np.cumsum(counts) + counts, counts)

@@ -1,4 +1,4 @@
-"""NumPy form: bytes of an open file from several addresses in one call."""
+"""NumPy form: read bytes of an open file at several addresses in one call."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def read_pieces(
     """
     places, lengths = open_kind(addresses, "addresses", "i8"), open_kind(sizes, "sizes", "i8")
     check_count(lengths, "sizes", len(places))
-    made, wanted = open_bytes(out, "out", writable=True), None if look is None else open_look(look)
-    items = None if wanted is None else as_items(made, "out", wanted)
-    if (lengths < 0).any() or (places < 0).any() or sum(lengths.tolist()) != len(made):
+    target, wanted = open_bytes(out, "out", writable=True), None if look is None else open_look(look)
+    items = None if wanted is None else as_items(target, "out", wanted)
+    if (lengths < 0).any() or (places < 0).any() or sum(lengths.tolist()) != len(target):
         raise ValueError("sizes and addresses make no sense")
     done = 0
     for address, size in zip(places.tolist(), lengths.tolist(), strict=True):
-        _read_piece(file, address, made[done : done + size].data)
+        _read_piece(file, address, target[done : done + size].data)
         done += size
     return None if items is None else bool((items == wanted).any())
 
@@ -52,33 +52,33 @@ def _read_piece(file: int, address: int, target: memoryview) -> None:
 def pick_rows(
     file: int, addresses: Readable, ends: Readable, places: Readable, n_items: int, item_size: int, out: Readable, /
 ) -> None:
-    """Items of several chunks of an open file, each of `n_items` as they are stored, gathered one after another.
+    """Read items of several unfiltered chunks of an open file, each of `n_items` items, and store them consecutively.
 
-    Of each chunk its address, and where its items end among all; of each item its place in its chunk (all int64), in
-    increasing order: what lies between the first and the last is read.
+    For each chunk: its address, and the end of its items in the result. For each item: its position in its chunk, in
+    increasing order. All are int64. The span from the first to the last item of each chunk is read.
     """
     starts, inside = open_kind(addresses, "addresses", "i8"), open_kind(places, "places", "i8")
-    stops, made = open_kind(ends, "ends", "i8"), open_bytes(out, "out", writable=True)
+    stops, target = open_kind(ends, "ends", "i8"), open_bytes(out, "out", writable=True)
     check_count(stops, "ends", len(starts))
-    if item_size < 1 or n_items < 0 or len(made) != len(inside) * item_size:
+    if item_size < 1 or n_items < 0 or len(target) != len(inside) * item_size:
         raise ValueError("n_items, item_size and out do not fit each other")
-    rows = made.reshape(-1, item_size)
+    rows = target.reshape(-1, item_size)
     for address, begin, end in _parts(starts, stops, inside):
-        some = inside[begin:end]
+        of_chunk = inside[begin:end]
         if address < 0 or address > _FARTHEST - n_items * item_size:
             raise ValueError("sizes and addresses make no sense")
-        if not len(some):
+        if not len(of_chunk):
             continue
-        first, last = int(some[0]), int(some[-1])
-        if first < 0 or last >= n_items or (some < first).any() or (some > last).any():
+        first, last = int(of_chunk[0]), int(of_chunk[-1])
+        if first < 0 or last >= n_items or (of_chunk < first).any() or (of_chunk > last).any():
             raise ValueError("sizes and addresses make no sense")
         span = np.empty((last - first + 1) * item_size, dtype=np.uint8)
         _read_piece(file, address + first * item_size, span.data)
-        rows[begin:end] = span.reshape(-1, item_size)[some - first]
+        rows[begin:end] = span.reshape(-1, item_size)[of_chunk - first]
 
 
 def _parts(addresses: KernelArray, ends: KernelArray, places: KernelArray) -> Iterator[tuple[int, int, int]]:
-    """Of each chunk its address, and from where to where its items are among the places."""
+    """For each chunk its address, and the start and stop of its items in the result."""
     begins = np.concatenate(([0], ends))
     if (begins[1:] < begins[:-1]).any() or begins[-1] != len(places):
         raise ValueError("sizes and addresses make no sense")

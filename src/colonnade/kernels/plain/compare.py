@@ -1,4 +1,4 @@
-"""NumPy form: values compared; masks, and ranges of rows."""
+"""NumPy form: compare values; masks, and ranges of rows."""
 
 from __future__ import annotations
 
@@ -27,45 +27,45 @@ Truth = Booleans
 def range_mask(
     values: Readable, low: float | None, high: float | None, low_open: bool, high_open: bool, out: Readable, /
 ) -> None:
-    """1 where a value lies between the bounds (None: no bound), else 0. NaN lies nowhere."""
+    """Write 1 where a value is within the bounds (None: no bound), else 0. NaN is never within them."""
     given = open_values(values, "values")
     truth = _in_range(given, low, high, low_open, high_open)
     _put_mask(truth, out)
 
 
 def range_count(values: Readable, low: float | None, high: float | None, low_open: bool, high_open: bool, /) -> int:
-    """How many values lie between the bounds."""
+    """The number of values within the bounds."""
     return int(_in_range(open_values(values, "values"), low, high, low_open, high_open).sum())
 
 
 def among_mask(values: Readable, wanted: Readable, out: Readable, /) -> None:
-    """1 where a value is one of `wanted`, which increases and is of the same type."""
+    """Write 1 where a value is one of `wanted`, which is increasing and of the same type, else 0."""
     _put_mask(_among(values, wanted), out)
 
 
 def has_item(source: Readable, item: Readable, /) -> bool:
-    """Whether the bytes of an item (of 1, 2, 4 or 8) are those of `item`."""
+    """Whether an item (of 1, 2, 4 or 8 bytes) equals the bytes `item`."""
     wanted = open_look(item)
     return bool((as_items(open_bytes(source, "source"), "source", wanted) == wanted).any())
 
 
 def mask_edges(mask: Readable, base: int, out: Readable, /) -> int:
-    """Rows where the truth changes, the first time from false: beginnings and ends of true rows, and how many."""
-    truth, made = open_mask(mask, "mask") != 0, open_kind(out, "out", "i8", writable=True)
+    """Write the rows at which the mask changes: starts and stops of its true ranges. Returns how many there are."""
+    truth, target = open_mask(mask, "mask") != 0, open_kind(out, "out", "i8", writable=True)
     check_base(base, len(truth))
     around = np.concatenate(([False], truth, [False]))
-    return put_rows(np.flatnonzero(around[1:] != around[:-1]) + base, made)
+    return put_rows(np.flatnonzero(around[1:] != around[:-1]) + base, target)
 
 
 def ranges_rows(starts: Readable, stops: Readable, out: Readable, /) -> None:
-    """The rows of ranges (int64), one after another."""
+    """Write the rows (int64) of all ranges, one range after another."""
     begins, ends = open_kind(starts, "starts", "i8"), open_kind(stops, "stops", "i8")
-    made = open_kind(out, "out", "i8", writable=True)
+    target = open_kind(out, "out", "i8", writable=True)
     check_count(ends, "stops", len(begins))
-    if (begins < 0).any() or (ends < begins).any() or sum((ends - begins).tolist()) != len(made):
-        raise ValueError(f"starts and stops are not ranges of {len(made)} rows")
+    if (begins < 0).any() or (ends < begins).any() or sum((ends - begins).tolist()) != len(target):
+        raise ValueError(f"starts and stops are not ranges of {len(target)} rows")
     lengths = ends - begins
-    made[...] = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(len(made))
+    target[...] = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(len(target))
 
 
 def _in_range(given: KernelArray, low: float | None, high: float | None, low_open: bool, high_open: bool) -> Truth:
@@ -80,7 +80,7 @@ def _in_range(given: KernelArray, low: float | None, high: float | None, low_ope
 
 
 def _exact(bound: object, given: KernelArray, name: str) -> object:
-    """The bound as NumPy compares it exactly: it would round a Python float to the array's width."""
+    """The bound as a value that NumPy compares exactly; it would round a Python float to the array's width."""
     if given.dtype.kind != "f":
         if not isinstance(bound, int):
             raise ValueError(f"{name} must be an integer or None for integers")
@@ -105,6 +105,6 @@ def _among(values: Readable, wanted: Readable) -> Truth:
 
 
 def _put_mask(truth: Truth, out: Readable) -> None:
-    made = open_mask(out, "out", writable=True)
-    check_count(made, "out", len(truth))
-    made[...] = truth
+    target = open_mask(out, "out", writable=True)
+    check_count(target, "out", len(truth))
+    target[...] = truth

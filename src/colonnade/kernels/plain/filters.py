@@ -1,4 +1,4 @@
-"""NumPy form: bytes as HDF5's filters arrange and sum them, and the checksum of its metadata."""
+"""NumPy form: HDF5's shuffle and checksum filters, and the checksum of its metadata."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ _WORD = 0xFFFFFFFF
 
 
 def _open_pair(source: Readable, out: Readable, item_size: int) -> tuple[KernelBytes, KernelBytes]:
-    given, made = open_bytes(source, "source"), open_bytes(out, "out", writable=True)
-    check_apart(given, made)
+    given, target = open_bytes(source, "source"), open_bytes(out, "out", writable=True)
+    check_apart(given, target)
     check_item_size(item_size)
-    if len(given) != len(made):
-        raise ValueError(f"out has {len(made)} bytes, expected {len(given)}")
-    return given, made
+    if len(given) != len(target):
+        raise ValueError(f"out has {len(target)} bytes, expected {len(given)}")
+    return given, target
 
 
 def shuffle(source: Readable, out: Readable, item_size: int, /) -> None:
-    """Byte 0 of every item, then byte 1, and so on; bytes that fill no item are copied after them (HDF5 filter 2)."""
-    given, made = _open_pair(source, out, item_size)
+    """Write byte 0 of every item, then byte 1, and so on; bytes after the last item are copied (HDF5 filter 2)."""
+    given, target = _open_pair(source, out, item_size)
     whole = len(given) // item_size * item_size
-    made[:whole].reshape(item_size, -1)[...] = given[:whole].reshape(-1, item_size).T
-    made[whole:] = given[whole:]
+    target[:whole].reshape(item_size, -1)[...] = given[:whole].reshape(-1, item_size).T
+    target[whole:] = given[whole:]
 
 
 def unshuffle(source: Readable, out: Readable, item_size: int, /) -> None:
     """Undo `shuffle`."""
-    given, made = _open_pair(source, out, item_size)
+    given, target = _open_pair(source, out, item_size)
     whole = len(given) // item_size * item_size
-    made[:whole].reshape(-1, item_size)[...] = given[:whole].reshape(item_size, -1).T
-    made[whole:] = given[whole:]
+    target[:whole].reshape(-1, item_size)[...] = given[:whole].reshape(item_size, -1).T
+    target[whole:] = given[whole:]
 
 
 def fletcher32(source: Readable, /) -> int:
@@ -58,12 +58,12 @@ def fletcher32(source: Readable, /) -> int:
 
 
 def _fold(total: int) -> int:
-    """Modulo 65535, where only nothing at all is 0."""
+    """The sum modulo 65535, except that only a sum of 0 becomes 0."""
     return (total - 1) % 65535 + 1 if total else 0
 
 
 def lookup3(source: Readable, /) -> int:
-    """The checksum of HDF5's metadata: Bob Jenkins' lookup3 (hashlittle), started with 0."""
+    """The checksum of HDF5's metadata: Bob Jenkins' lookup3 (hashlittle) with the initial value 0."""
     given = open_bytes(source, "source")
     size = len(given)
     padded = np.zeros(max(-(-size // 12), 1) * 12, dtype=np.uint8)
@@ -91,7 +91,7 @@ def lookup3(source: Readable, /) -> int:
 
 
 def lookup3_each(source: Readable, starts: Readable, stops: Readable, sums: Readable, /) -> None:
-    """The lookup3 hash of each piece of `source`, given by its first byte and its end."""
+    """Write the lookup3 checksum of each piece of `source`, given by its start and stop."""
     given = open_bytes(source, "source")
     first, last = open_kind(starts, "starts", "i8"), open_kind(stops, "stops", "i8")
     out = open_kind(sums, "sums", "u4", writable=True)
@@ -100,8 +100,8 @@ def lookup3_each(source: Readable, starts: Readable, stops: Readable, sums: Read
     wrong = (first < 0) | (last < first) | (last > len(given))
     if wrong.any():
         raise ValueError(f"piece {int(np.argmax(wrong))} does not lie in source")
-    for place, (start, stop) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
-        out[place] = lookup3(given[start:stop])
+    for number, (start, stop) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+        out[number] = lookup3(given[start:stop])
 
 
 def _turn(word: int, bits: int) -> int:

@@ -31,14 +31,14 @@ _C1, _C2 = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
 
 
 def hash_items(source: Readable, item_size: int, seed: int, low: Readable, high: Readable, /) -> None:
-    """Both halves (uint64) of the hash of each item of a fixed size."""
+    """Write both halves (uint64) of the hash of each fixed-size item."""
     rows = _open_items(source, item_size)
     lows, highs = _open_halves(seed, low, high, len(rows))
     lows[...], highs[...] = _murmur(rows, seed)
 
 
 def hash_strings(offsets: Readable, data: Readable, seed: int, low: Readable, high: Readable, /) -> None:
-    """Both halves of the hash of each string between Arrow's offsets."""
+    """Write both halves of the hash of each string, given by Arrow's offsets."""
     ends, given = open_offsets(offsets), open_bytes(data, "data")
     lows, highs = _open_halves(seed, low, high, len(ends) - 1)
     check_offsets(ends, len(given))
@@ -47,21 +47,21 @@ def hash_strings(offsets: Readable, data: Readable, seed: int, low: Readable, hi
 
 
 def bloom_add_items(source: Readable, item_size: int, present: Readable | None, k: int, filter: Readable, /) -> None:  # noqa: A002
-    """Set the k bits of each item (of those that are present) in a filter of 8 times its bytes."""
+    """Set the k bits of each present item in a Bloom filter, which has 8 bits per byte."""
     rows = _open_items(source, item_size)
-    kept = _open_present(present, len(rows))
+    is_present = _open_present(present, len(rows))
     bits = _open_filter(filter, k)
-    _set(bits, _places(rows[kept], k, len(bits)))
+    _set(bits, _places(rows[is_present], k, len(bits)))
 
 
 def bloom_add_strings(offsets: Readable, data: Readable, present: Readable | None, k: int, filter: Readable, /) -> None:  # noqa: A002
-    """Hashes of the strings between Arrow's offsets."""
+    """Set the k bits of each present string, given by Arrow's offsets, in a Bloom filter."""
     ends, given = open_offsets(offsets), open_bytes(data, "data")
-    kept = _open_present(present, len(ends) - 1)
+    is_present = _open_present(present, len(ends) - 1)
     bits = _open_filter(filter, k)
     check_offsets(ends, len(given))
     for places, rows in _by_length(ends, given):
-        _set(bits, _places(rows[kept[places]], k, len(bits)))
+        _set(bits, _places(rows[is_present[places]], k, len(bits)))
 
 
 def _open_items(source: Readable, item_size: int) -> KernelBytes:
@@ -96,7 +96,7 @@ def _open_filter(filter_: Readable, k: int) -> KernelBytes:
 
 
 def _by_length(offsets: KernelArray, data: KernelBytes) -> Iterator[tuple[KernelArray, KernelBytes]]:
-    """Strings of one length together: their rows, and their bytes as a matrix."""
+    """The strings grouped by length: their rows, and their bytes as a matrix."""
     lengths = np.diff(offsets.astype(np.int64))
     for length in np.unique(lengths).tolist():
         places = np.flatnonzero(lengths == length)
@@ -104,7 +104,7 @@ def _by_length(offsets: KernelArray, data: KernelBytes) -> Iterator[tuple[Kernel
 
 
 def _places(rows: KernelBytes, k: int, n_bytes: int) -> KernelArray:
-    """For each row its k bits in a filter."""
+    """The k bit positions of each row in a filter."""
     low, high = _murmur(rows, 0)[0], _murmur(rows, BLOOM_SECOND_SEED)[1]
     steps = np.arange(k, dtype=np.uint64)
     return ((low[:, None] + steps * high[:, None]) % np.uint64(8 * n_bytes)).astype(np.int64)

@@ -25,8 +25,8 @@ def decode_scaleoffset(chunk: Readable, out: Readable, fill: Readable | None, de
     `fill` is its bytes in little-endian order if the filter has one; `decimals` matters for floats alone. (A
     filter with as many bits as the type has stores elements unchanged, without a header: not for this.)
     """
-    made = open_values(out, "out", writable=True, any_order=True)
-    made[...] = _decode(open_bytes(chunk, "chunk"), len(made), made.dtype, fill, decimals)
+    target = open_values(out, "out", writable=True, any_order=True)
+    target[...] = _decode(open_bytes(chunk, "chunk"), len(target), target.dtype, fill, decimals)
 
 
 def _decode(chunk: KernelBytes, n: int, dtype: np.dtype, fill: Readable | None, decimals: int) -> KernelArray:
@@ -42,8 +42,8 @@ def _decode(chunk: KernelBytes, n: int, dtype: np.dtype, fill: Readable | None, 
     if mark is not None and len(mark) != native.itemsize:
         raise ValueError(f"fill must have {native.itemsize} bytes")
     if bits == 8 * native.itemsize:
-        found: KernelArray = data[: n * native.itemsize].view(native.newbyteorder("<"))
-        return found
+        stored: KernelArray = data[: n * native.itemsize].view(native.newbyteorder("<"))
+        return stored
     minimum = chunk[5 : 5 + min(int(chunk[4]), 8)].tobytes().ljust(8, b"\0")[: native.itemsize]
     numbers = _unpack(data, bits, n)
     values = _scale(numbers, minimum, native, decimals)
@@ -53,7 +53,7 @@ def _decode(chunk: KernelBytes, n: int, dtype: np.dtype, fill: Readable | None, 
 
 
 def _scale(numbers: KernelArray, minimum: bytes, dtype: np.dtype, decimals: int) -> KernelArray:
-    """Numbers above a minimum as values."""
+    """The values of numbers that are counted from a minimum."""
     least = np.frombuffer(minimum, dtype)[0]
     if dtype.kind != "f":
         unsigned = f"u{dtype.itemsize}"
@@ -66,8 +66,8 @@ def _scale(numbers: KernelArray, minimum: bytes, dtype: np.dtype, decimals: int)
             scale = 10.0**decimals
         except OverflowError:
             scale = float("inf")
-        found: KernelArray = whole / dtype.type(scale) + least
-    return found
+        scaled: KernelArray = whole / dtype.type(scale) + least
+    return scaled
 
 
 def _check_bits(data: KernelBytes, n: int, bits: int) -> None:
@@ -76,31 +76,31 @@ def _check_bits(data: KernelBytes, n: int, bits: int) -> None:
 
 
 def _unpack(data: KernelBytes, bits: int, n: int) -> KernelArray:
-    """The first n numbers, a bit of each at a time."""
+    """The first n numbers, unpacked one bit of each at a time."""
     numbers: KernelArray = np.zeros(n, dtype=np.uint64)
-    one, seven = np.uint64(1), np.uint64(7)
+    single, seven = np.uint64(1), np.uint64(7)
     first = np.arange(n, dtype=np.uint64) * np.uint64(bits)
     for bit in range(bits):
         at = first + np.uint64(bit)
         byte = data[(at >> np.uint64(3)).astype(np.int64)].astype(np.uint64)
-        numbers = numbers << one | byte >> (seven - (at & seven)) & one
+        numbers = numbers << single | byte >> (seven - (at & seven)) & single
     return numbers
 
 
 def encode_scaleoffset(values: Readable, out: Readable, fill: Readable | None, /) -> int:
-    """Integers packed by scale-offset into `out`, which is 22 bytes longer than them; how many bytes were used.
+    """Pack integers by scale-offset into `out`, which must be 22 bytes longer than they are; return the bytes used.
 
-    0 when they need all bits of their type: HDF5 1.14.4 and later could not read them, so a chunk is then
-    stored without the filter. `fill`, its bytes in little-endian order, is the fill in the filter's options.
+    Returns 0 if they need all bits of their type: HDF5 1.14.4 and later cannot read such a chunk, so it is stored
+    without the filter. `fill` is the fill in the filter's options, as little-endian bytes.
     """
-    given, made = open_values(values, "values"), open_bytes(out, "out", writable=True)
+    given, target = open_values(values, "values"), open_bytes(out, "out", writable=True)
     mark = None if fill is None else open_bytes(fill, "fill")
     if given.dtype.kind == "f":
         raise ValueError("values must hold integers")
     if mark is not None and len(mark) != given.itemsize:
         raise ValueError(f"fill must have {given.itemsize} bytes")
-    if len(made) < CHUNK_HEADER + 1 + given.nbytes:
-        raise ValueError(f"out has {len(made)} bytes, expected at least 22 more than the values")
+    if len(target) < CHUNK_HEADER + 1 + given.nbytes:
+        raise ValueError(f"out has {len(target)} bytes, expected at least 22 more than the values")
     is_fill = np.zeros(len(given), dtype=bool) if mark is None else given == mark.view(given.dtype)[0]
     present = given[~is_fill]
     low, high = (int(present.min()), int(present.max())) if len(present) else (0, 0)
@@ -109,13 +109,13 @@ def encode_scaleoffset(values: Readable, out: Readable, fill: Readable | None, /
     if high - low > (1 << full) - 3 or bits >= full:
         return 0
     used = CHUNK_HEADER + 1 + len(given) * bits // 8
-    made[:used] = 0
-    made[0], made[4] = bits, 8
-    made[5:13] = np.frombuffer((low & (2**64 - 1)).to_bytes(8, "little"), np.uint8)
+    target[:used] = 0
+    target[0], target[4] = bits, 8
+    target[5:13] = np.frombuffer((low & (2**64 - 1)).to_bytes(8, "little"), np.uint8)
     numbers = given.astype(np.uint64) - np.uint64(low & (2**64 - 1))
     numbers[is_fill] = (1 << bits) - 1
     packed = _pack(numbers, bits)
-    made[CHUNK_HEADER : CHUNK_HEADER + len(packed)] = packed
+    target[CHUNK_HEADER : CHUNK_HEADER + len(packed)] = packed
     return used
 
 

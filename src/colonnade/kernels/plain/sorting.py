@@ -8,27 +8,26 @@ from colonnade.kernels.plain.arguments import Readable, check_apart, check_count
 
 
 def argsort(values: Readable, out: Readable, /) -> None:
-    """Rows (uint32, int64 or uint64) in increasing order of their values, equal ones by row; -0.0 equals 0.0, NaN is
-    last."""
-    given, made = open_values(values, "values"), open_values(out, "out", writable=True)
-    check_count(made, "out", len(given))
-    if made.dtype.str[1:] not in ("u4", "i8", "u8"):
+    """Write the rows (uint32, int64 or uint64) sorted by value, equal values by row; -0.0 equals 0.0, NaN is last."""
+    given, target = open_values(values, "values"), open_values(out, "out", writable=True)
+    check_count(target, "out", len(given))
+    if target.dtype.str[1:] not in ("u4", "i8", "u8"):
         raise ValueError("out must hold uint32, int64 or uint64")
-    if made.itemsize == 4 and len(given) > 2**32 - 1:
+    if target.itemsize == 4 and len(given) > 2**32 - 1:
         raise ValueError(f"out is too narrow for {len(given)} rows")
-    made[...] = np.argsort(given, kind="stable")
+    target[...] = np.argsort(given, kind="stable")
 
 
 def insert_rows(rows: Readable, places: Readable, added: Readable, out: Readable, /) -> None:
-    """Rows with others among them: each before the row that has its place, in the order given. Places increase."""
-    held, new = open_values(rows, "rows"), open_values(added, "added")
-    where, made = open_kind(places, "places", "i8"), open_values(out, "out", writable=True)
+    """Write `rows` with the rows `added` inserted before the given, increasing positions."""
+    before, new = open_values(rows, "rows"), open_values(added, "added")
+    where, target = open_kind(places, "places", "i8"), open_values(out, "out", writable=True)
     check_count(new, "added", len(where))
-    if held.dtype.str[1:] not in ("u4", "u8") or new.dtype != held.dtype or made.dtype != held.dtype:
+    if before.dtype.str[1:] not in ("u4", "u8") or new.dtype != before.dtype or target.dtype != before.dtype:
         raise ValueError("rows, added and out must all hold uint32 or all uint64")
-    check_count(made, "out", len(held) + len(new))
-    for given in (held, where, new):
-        check_apart(given, made)
-    if len(where) and (where[0] < 0 or where[-1] > len(held) or (np.diff(where) < 0).any()):
-        raise ValueError(f"places must increase, from 0 to {len(held)}")
-    made[...] = np.insert(held, where, new)
+    check_count(target, "out", len(before) + len(new))
+    for given in (before, where, new):
+        check_apart(given, target)
+    if len(where) and (where[0] < 0 or where[-1] > len(before) or (np.diff(where) < 0).any()):
+        raise ValueError(f"places must increase, from 0 to {len(before)}")
+    target[...] = np.insert(before, where, new)

@@ -1,4 +1,4 @@
-"""NumPy form: fixed-length strings to Arrow; text checked."""
+"""NumPy form: convert fixed-length strings to Arrow, and check text."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def fixed_to_arrow(
     data: Readable,
     /,
 ) -> tuple[int, int]:
-    """Strings without their padding: their bytes in all, and the first row that fails the check, or -1.
+    """Remove the padding of strings; return their total bytes, and the first row that fails the check, or -1.
 
-    `padding`: TERMINATED, NULLS, SPACES; `check`: ANYTHING, ASCII, UTF8. `data` is as long as `source`, or longer.
-    Missing rows become empty and are not checked.
+    `padding`: TERMINATED, NULLS, SPACES; `check`: ANYTHING, ASCII, UTF8. `data` is at least as long as `source`.
+    Missing rows become empty strings and are not checked.
     """
-    given, ends, made = open_bytes(source, "source"), open_offsets(offsets, True), open_bytes(data, "data", True)
+    given, ends, target = open_bytes(source, "source"), open_offsets(offsets, True), open_bytes(data, "data", True)
     _check_code(padding, "padding")
     _check_code(check, "check")
     n = len(ends) - 1
     left_out = open_optional_mask(missing, "missing", n)
     if width < 1 or len(given) != n * width:
         raise ValueError(f"source has {len(given)} bytes, expected {n} strings of {width}")
-    if len(made) < len(given):
-        raise ValueError(f"data has {len(made)} bytes, expected at least {len(given)}")
+    if len(target) < len(given):
+        raise ValueError(f"data has {len(target)} bytes, expected at least {len(given)}")
     rows = given.reshape(n, width)
     lengths = np.where(left_out, 0, _trimmed(rows, padding))
     whole = np.concatenate(([0], np.cumsum(lengths)))
@@ -47,12 +47,12 @@ def fixed_to_arrow(
         raise ValueError("the strings have more bytes than offsets of 32 bits can count")
     ends[...] = whole
     size = int(whole[-1])
-    made[:size] = rows[np.arange(width) < lengths[:, None]]
-    return size, _first_bad(ends, made, check, left_out)
+    target[:size] = rows[np.arange(width) < lengths[:, None]]
+    return size, _first_bad(ends, target, check, left_out)
 
 
 def check_text(offsets: Readable, data: Readable, check: int, missing: Readable | None, /) -> int:
-    """The first row that is not ASCII, or not UTF-8, or -1. Missing rows are not checked."""
+    """The first row that is not ASCII, or not UTF-8; -1 if there is none. Missing rows are not checked."""
     ends, given = open_offsets(offsets), open_bytes(data, "data")
     _check_code(check, "check")
     left_out = open_optional_mask(missing, "missing", len(ends) - 1)
@@ -67,14 +67,14 @@ def _check_code(value: int, name: str) -> None:
 
 def _trimmed(rows: KernelBytes, padding: int) -> KernelArray:
     """The length of each row without its padding."""
-    found: KernelArray
+    lengths: KernelArray
     if padding == TERMINATED:
         ends = rows == 0
-        found = np.where(ends.any(axis=1), ends.argmax(axis=1), rows.shape[1])
+        lengths = np.where(ends.any(axis=1), ends.argmax(axis=1), rows.shape[1])
     else:
-        kept = rows[:, ::-1] != (ord(" ") if padding == SPACES else 0)
-        found = np.where(kept.any(axis=1), rows.shape[1] - kept.argmax(axis=1), 0)
-    return found
+        is_content = rows[:, ::-1] != (ord(" ") if padding == SPACES else 0)
+        lengths = np.where(is_content.any(axis=1), rows.shape[1] - is_content.argmax(axis=1), 0)
+    return lengths
 
 
 def _first_bad(offsets: KernelArray, data: KernelBytes, check: int, left_out: KernelArray) -> int:

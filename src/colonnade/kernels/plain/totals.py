@@ -1,4 +1,4 @@
-"""NumPy form: items gathered; least and greatest values, sums, sums by group."""
+"""NumPy form: gather items; minimum and maximum, sums, sums by group."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ GROUP_BLOCK = 1 << 20  # rows whose halves of 32 bits add up exactly in a float6
 
 
 def take(source: Readable, item_size: int, rows: Readable, out: Readable, /) -> None:
-    """The items at these rows (int64), one after another."""
-    given, places, made = open_bytes(source, "source"), open_kind(rows, "rows", "i8"), open_bytes(out, "out", True)
+    """Write the items at these rows (int64), one after another."""
+    given, places, target = open_bytes(source, "source"), open_kind(rows, "rows", "i8"), open_bytes(out, "out", True)
     check_item_size(item_size)
     if len(given) % item_size:
         raise ValueError(f"source has {len(given)} bytes, not a multiple of {item_size}")
-    if len(made) != len(places) * item_size:
-        raise ValueError(f"out has {len(made)} bytes, expected {len(places)} items of {item_size}")
+    if len(target) != len(places) * item_size:
+        raise ValueError(f"out has {len(target)} bytes, expected {len(places)} items of {item_size}")
     n = len(given) // item_size
     wrong = (places < 0) | (places >= n)
     if wrong.any():
         raise ValueError(f"rows names a row at place {int(np.argmax(wrong))} that is not among the {n}")
-    made.reshape(-1, item_size)[...] = given.reshape(-1, item_size)[places]
+    target.reshape(-1, item_size)[...] = given.reshape(-1, item_size)[places]
 
 
 def _present(values: Readable, missing: Readable | None) -> tuple[KernelArray, int]:
-    """The values that are neither missing nor NaN, and how many are NaN."""
+    """The values that are neither missing nor NaN, and the number of NaN."""
     given = open_values(values, "values")
-    kept = given[~open_optional_mask(missing, "missing", len(given))]
-    numbers = kept[kept == kept]  # noqa: PLR0124
-    return numbers, len(kept) - len(numbers)
+    present = given[~open_optional_mask(missing, "missing", len(given))]
+    numbers = present[present == present]  # noqa: PLR0124
+    return numbers, len(present) - len(numbers)
 
 
 def least_greatest(values: Readable, missing: Readable | None, /) -> tuple[Any, Any, int, int]:
-    """Least, greatest (None when there is no value), number of values, number of NaN. Zero comes as 0.0."""
+    """Minimum, maximum (None if there is no value), number of values, number of NaN. Zero is returned as 0.0."""
     numbers, n_nan = _present(values, missing)
     if not len(numbers):
         return None, None, 0, n_nan
@@ -53,8 +53,7 @@ def least_greatest(values: Readable, missing: Readable | None, /) -> tuple[Any, 
 
 
 def total(values: Readable, missing: Readable | None, /) -> tuple[Any, int, int]:
-    """The sum, number of values, number of NaN (which are left out). Integers are added exactly, floats as float64
-    with what each addition loses added up apart."""
+    """The exact sum of integers, or the compensated float64 sum of floats; the number of values; the number of NaN."""
     numbers, n_nan = _present(values, missing)
     if numbers.dtype.kind == "f":
         return _float_total(numbers.astype(np.float64)), len(numbers), n_nan
@@ -77,8 +76,8 @@ def _float_total(numbers: KernelArray) -> float:
             part = whole - a
             lost += float(((a - (whole - part)) + (b - part)).sum())
             numbers = whole
-    found = (float(numbers[0]) if len(numbers) else 0.0) + lost
-    return found if np.isfinite(found) else plain
+    corrected = (float(numbers[0]) if len(numbers) else 0.0) + lost
+    return corrected if np.isfinite(corrected) else plain
 
 
 def group_totals(
@@ -94,9 +93,9 @@ def group_totals(
 ) -> None:
     """Add rows to the sums of their groups; rows that are missing or have a negative code are left out.
 
-    `counts` and `nans` are int64, one a group. `totals` has two numbers a group: of floats (float64) the sum and
-    what is to be added to it; of integers (int64) the low and the high half of the sum. `least` and `greatest` are of
-    the values' type, and mean nothing for a group whose count is 0.
+    `counts` and `nans` are int64, one per group. `totals` has two numbers per group: for floats (float64) the sum and
+    its compensation for rounding; for integers (int64) the low and the high half of the sum. `least` and `greatest`
+    have the type of the values, and are undefined for a group whose count is 0.
     """
     which, given = open_values(codes, "codes"), open_values(values, "values")
     check_count(which, "codes", len(given))
