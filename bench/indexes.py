@@ -91,12 +91,16 @@ def count_chunks(path: Path, kinds: tuple[str, ...], values: list[int]) -> list[
     """The number of chunks of the column that each look-up reads, with indexes of only these kinds."""
     with cn.open(path) as file:
         table = file["t"]
-        wanted = [one for one in table._indexes().open() if one.info.kind in kinds]
+        wanted = [
+            (opened.info, opened.index)
+            for opened in table._indexes().open()
+            if opened.info.kind in kinds and opened.info.column == "id" and opened.index is not None
+        ]
         counts = []
         for value in values:
             query = table.where(cn.col("id") == value)
             search = query._search()
-            search._planner._by_column = {"id": [one for one in wanted if one.info.column == "id"]}
+            search._planner._by_column = {"id": wanted}
             with ChunksRead() as seen:
                 if not len(search.rows()):
                     raise SystemExit(f"{value} was not found")

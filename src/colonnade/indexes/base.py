@@ -35,9 +35,17 @@ Digests = dict[str, Sequence[str]]
 """The digests of the blocks of each part of an index ("attributes", "", "values")."""
 
 T = TypeVar("T")
-Asking = Generator[Places, list[Key], T]
-"""An answer in steps: it yields rows of the column, in any order, is sent their keys, and returns the answer."""
 
+
+class Probe(NamedTuple):
+    """Rows of a column, in any order, whose keys an index needs to answer. The index does not read them itself."""
+
+    column: str
+    rows: Places
+
+
+Asking = Generator[Probe, list[Key], T]
+"""An answer in steps: it yields probes, is sent the keys of their rows, and returns the answer."""
 
 MOST_BLOCKS = 256  # cached per part
 
@@ -286,7 +294,7 @@ class Index(ABC):
         """The rows of a leaf within `scope`; None when this index cannot answer the leaf.
 
         by_row: whether a row of the column can be read without the rest of its chunk. An index never reads its
-        column to answer: if it needs keys of it, its answer is in steps.
+        column to answer: if it needs keys of it, its answer is in steps, each of them a `Probe`.
         """
 
     def count(self, leaf: BoundLeaf, by_row: bool) -> int | Asking[int | None] | None:

@@ -40,6 +40,7 @@ from colonnade.indexes.base import (
     Kind,
     Options,
     Part,
+    Probe,
     Wrong,
     asked,
     chunk_keys,
@@ -183,10 +184,14 @@ class SortedRowsIndex(Index):
         return self._checked(self._rows_part().read(places[0], places[-1] + 1)[np.asarray(places) - places[0]])
 
     def _checked(self, rows: Image) -> Places:
-        found: Places = rows.astype(np.int64)
-        if len(found) and (found.min() < 0 or found.max() >= self.column.n_rows):
+        numbers: Places = rows.astype(np.int64)
+        if len(numbers) and (numbers.min() < 0 or numbers.max() >= self.column.n_rows):
             raise ChangedError("it holds rows that the column does not have")
-        return found
+        return numbers
+
+    def probe(self, rows: Sequence[int] | Places) -> Probe:
+        """The request for the keys of these rows."""
+        return Probe(self.column.name, np.asarray(rows, dtype=np.int64))
 
     # -- answers --
 
@@ -244,14 +249,14 @@ class SortedRowsIndex(Index):
         rows = np.sort(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
         if len(rows) > 1 and (np.diff(rows) == 0).any():
             raise ChangedError("it holds a row twice")
-        found = Selection.from_rows(rows)
-        return Found(found, found)
+        matching = Selection.from_rows(rows)
+        return Found(matching, matching)
 
     def known(self) -> Asking[Known]:
         self._check_attributes(self._attributes_digest())
         known = Known(*self._tails)
         if self.n_values:
-            ends = yield np.array([self.row(0), self.row(self.n_values - 1)], dtype=np.int64)
+            ends = yield self.probe([self.row(0), self.row(self.n_values - 1)])
             known.widen(stored_keys(ends, key_type(self.column)))
         return known
 
@@ -311,7 +316,7 @@ class SortedRowsIndex(Index):
         """A position before which all keys are at most `key`. Searched from the end, where new keys often belong."""
         back = 1
         while key is not None and back <= n_values:
-            if source.keys_at(_one(self.row(n_values - back)))[0] <= key:  # type: ignore[operator]
+            if source.keys_at(np.array([self.row(n_values - back)]))[0] <= key:  # type: ignore[operator]
                 return n_values - back + 1
             back *= 16
         return n_values if key is None else 0
@@ -457,10 +462,6 @@ class _Merged:
         yield from self._parts
 
 
-def _one(row: int) -> Places:
-    return np.array([row], dtype=np.int64)
-
-
 class _Search:
     """Finds positions in the order, and asks for keys of the column only where it must.
 
@@ -495,7 +496,7 @@ class _Search:
             return [(yield from self._at(places[0]))]
         if all(place in self._known for place in places):
             return [self._known[place] for place in places]
-        keys = yield self._index.rows_at(places)
+        keys = yield self._index.probe(self._index.rows_at(places))
         if isinstance(places, range):  # the last step of a search: often includes the range's other end
             for place, key in zip(places, keys, strict=True):
                 self._note(place, key)
@@ -504,7 +505,7 @@ class _Search:
     def _at(self, place: int) -> Asking[Key]:
         """The key of the row at a position of the order."""
         if place not in self._known:
-            keys = yield _one(self._index.row(place))
+            keys = yield self._index.probe([self._index.row(place)])
             self._note(place, keys[0])
         return self._known[place]
 

@@ -7,20 +7,44 @@ the keys of one window of one column.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from colonnade import limits
 from colonnade.columns.keys import passing_numbers
 from colonnade.columns.read import ColumnReader
-from colonnade.indexes.base import Found
+from colonnade.indexes.base import BAD_INDEX, Asking, Found
 from colonnade.model import ColumnInfo
 from colonnade.predicate.bound import AllOf, Bound, BoundLeaf, Missing
 from colonnade.query.bind import Readers, columns_of
 from colonnade.selection import Selection
 from colonnade.threads import in_order
 
+T = TypeVar("T")
 MOST_ROWS_OF_SEVERAL = 1 << 18  # smaller: after the first test every thread holds its rows as row numbers
+
+
+def answered(steps: Asking[T], readers: Readers, probed: dict[str, set[int]]) -> T:
+    """What planning or an index answers, after it was sent the keys that it asks for.
+
+    The chunks that are read for them are added to `probed`. An error of reading is raised where the probe was yielded:
+    a column that cannot be read there makes the index useless, not the query.
+    """
+    try:
+        probe = next(steps)
+        while True:
+            reader = readers[probe.column]
+            probed.setdefault(probe.column, set()).update((probe.rows // reader.column.grid.chunk_rows).tolist())
+            try:
+                keys = reader.keys_at(probe.rows)
+            except BAD_INDEX as error:
+                probe = steps.throw(error)
+            else:
+                probe = steps.send(keys)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
 
 
 def matches(tree: Bound, found: Found, readers: Readers) -> Iterator[Selection]:

@@ -3,6 +3,9 @@
 In: a bound predicate, the indexes of the table, the rows in question. Out: a `Plan`: rows that are sure to match, rows
 that may, which indexes were used, which were skipped, and why. A bad index is never an error, only skipped. The
 predicate is tested on every row that is not sure, so an index can only save reading.
+
+Nothing here reads a column. Where an index needs keys to answer, planning yields the `Probe`, and whoever runs it
+(`query.match.answered`) reads these rows and sends their keys.
 """
 
 from __future__ import annotations
@@ -10,23 +13,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import TypeVar
+from typing import Protocol
 
 import numpy as np
 
 from colonnade import limits
-from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.indexes import KINDS
 from colonnade.indexes.base import BAD_INDEX, Asking, Costly, Found, Index, asked
 from colonnade.layouts.index_home import OpenIndex
-from colonnade.model import ColumnInfo
+from colonnade.model import ColumnInfo, IndexInfo
 from colonnade.pager.receipts import Trust
 from colonnade.predicate.bound import AllOf, AnyOf, Bound, BoundLeaf, Missing
-from colonnade.query.bind import Readers, columns_of
+from colonnade.query.bind import columns_of
 from colonnade.selection import Selection
 
-T = TypeVar("T")
 ALWAYS = AllOf()
 
 
@@ -116,15 +117,19 @@ class Plan:
     def _lines(self) -> list[tuple[str, str, str]]:
         """The description as table rows: what was done, with what, and the result."""
         lines = [
-            ("used", f"{one.kind} of {one.column}", f"{one.leaf}: {one.rows_left:,} rows left{', exactly' * one.exact}")
-            for one in self.indexes_used
+            (
+                "used",
+                f"{used.kind} of {used.column}",
+                f"{used.leaf}: {used.rows_left:,} rows left{', exactly' * used.exact}",
+            )
+            for used in self.indexes_used
         ]
-        lines += [("skipped", f"{one.kind} of {one.column}", one.why) for one in self.indexes_skipped]
+        lines += [("skipped", f"{skipped.kind} of {skipped.column}", skipped.why) for skipped in self.indexes_skipped]
         if not lines:
             lines.append(("no index", "", "every row is tested"))
-        for one in self.columns:
-            chunks = f"{one.chunks_read:,} of {one.chunks_total:,} chunks, for the {one.why}"
-            lines.append(("read" if one.chunks_read else "not read", one.column, chunks))
+        for read in self.columns:
+            chunks = f"{read.chunks_read:,} of {read.chunks_total:,} chunks, for the {read.why}"
+            lines.append(("read" if read.chunks_read else "not read", read.column, chunks))
         return lines
 
     def _head(self) -> str:
@@ -134,9 +139,9 @@ class Plan:
 
     def __str__(self) -> str:
         lines = self._lines()
-        widths = [max(len(line[place]) for line in lines) for place in (0, 1)]
-        told = [f"  {done:<{widths[0]}}  {what:<{widths[1]}}  {came}".rstrip() for done, what, came in lines]
-        return "\n".join([f"where {self.predicate}", f"  {self._head()}", *told])
+        widths = [max(len(line[part]) for line in lines) for part in (0, 1)]
+        text = [f"  {done:<{widths[0]}}  {what:<{widths[1]}}  {result}".rstrip() for done, what, result in lines]
+        return "\n".join([f"where {self.predicate}", f"  {self._head()}", *text])
 
     __repr__ = __str__
 
@@ -148,50 +153,60 @@ class Plan:
         return f"<div>{title}<table><tbody>{rows}</tbody></table></div>"
 
 
+class PlannedColumn(Protocol):
+    """What planning knows of a column: its description, and whether a row can be read without the rest of its chunk."""
+
+    @property
+    def column(self) -> ColumnInfo: ...
+    @property
+    def is_open_to_rows(self) -> bool: ...
+
+
 class Planner:
     """Asks the indexes about each leaf, and records what was used and skipped."""
 
-    def __init__(self, indexes: Sequence[OpenIndex], trust: Trust, readers: Readers) -> None:
-        self._readers = readers
-        self._by_column: dict[str, list[OpenIndex]] = {}
+    def __init__(self, indexes: Sequence[OpenIndex], trust: Trust, columns: Mapping[str, PlannedColumn]) -> None:
+        self._columns = columns
+        self._by_column: dict[str, list[tuple[IndexInfo, Index]]] = {}
         self.used: list[IndexUsed] = []
-        self.probed: dict[str, set[int]] = {}
         self.skipped: dict[tuple[str, str], IndexSkipped] = {}
-        for one in sorted(indexes, key=_rank):
-            why = _why_not(one, trust)
-            if why is None:
-                self._by_column.setdefault(one.info.column, []).append(one)
+        for opened in sorted(indexes, key=_rank):
+            why = _why_not(opened, trust)
+            if why is None and opened.index is not None:
+                self._by_column.setdefault(opened.info.column, []).append((opened.info, opened.index))
             else:
-                self._skip(one, why)
+                self._skip(opened.info, why or "")
 
-    def _skip(self, one: OpenIndex, why: str) -> None:
-        info = one.info
+    def _skip(self, info: IndexInfo, why: str) -> None:
         self.skipped.setdefault((info.column, info.name), IndexSkipped(info.column, info.kind, info.name, why))
 
-    def search(self, tree: Bound, scope: Selection) -> tuple[Found, Bound]:
+    def _use(self, info: IndexInfo, leaf: BoundLeaf, rows_left: int, exact: bool) -> None:
+        self.used.append(IndexUsed(info.column, info.kind, info.name, leaf.said, rows_left, exact))
+
+    def search(self, tree: Bound, scope: Selection) -> Asking[tuple[Found, Bound]]:
         """The rows of `scope` for which the predicate is sure to be true, and those for which it may be.
 
         Also returns the residual: what is still to be tested on the rows that are not sure.
         """
         if isinstance(tree, BoundLeaf):
-            found = self._ask(tree, scope)
+            found = yield from self._ask(tree, scope)
             return found, ALWAYS if found.is_exact else tree
-        return self._search_all(tree, scope) if isinstance(tree, AllOf) else self._search_any(tree, scope)
+        return (yield from self._search_all(tree, scope) if isinstance(tree, AllOf) else self._search_any(tree, scope))
 
-    def _search_all(self, tree: AllOf, scope: Selection) -> tuple[Found, Bound]:
+    def _search_all(self, tree: AllOf, scope: Selection) -> Asking[tuple[Found, Bound]]:
         sure = may = scope
         left = []
         for part in sorted(tree.parts, key=self._promise):
-            found, residual = self.search(part, may)
+            found, residual = yield from self.search(part, may)
             sure, may = sure & found.sure, may & found.may
             if residual != ALWAYS:
                 left.append(residual)
         return Found(sure, may), left[0] if len(left) == 1 else AllOf(tuple(left))
 
-    def _search_any(self, tree: AnyOf, scope: Selection) -> tuple[Found, Bound]:
+    def _search_any(self, tree: AnyOf, scope: Selection) -> Asking[tuple[Found, Bound]]:
         sure, may = Selection.none(), Selection.none()
         for part in tree.parts:
-            found, _ = self.search(part, scope - sure)
+            found, _ = yield from self.search(part, scope - sure)
             sure, may = sure | found.sure, may | found.may
         found = Found(sure, sure | may)
         return found, ALWAYS if found.is_exact else tree
@@ -201,62 +216,46 @@ class Planner:
         leave."""
         return 0 if isinstance(part, BoundLeaf) and part.column in self._by_column else 1
 
-    def _ask(self, leaf: BoundLeaf, scope: Selection) -> Found:
-        reader = self._readers[leaf.column]
-        found = _known(leaf, reader.column, scope)
-        for one in self._by_column.get(leaf.column, []):
+    def _ask(self, leaf: BoundLeaf, scope: Selection) -> Asking[Found]:
+        column = self._columns[leaf.column]
+        found = _known(leaf, column.column, scope)
+        for info, index in self._by_column.get(leaf.column, []):
             left = found.may - found.sure
-            if not left:
-                self._skip(one, "nothing was left to find out")
-                continue
-            assert one.index is not None  # checked by _why_not
-            why = _does_not_pay(one.index, leaf, left, reader.column)
-            answer = None
-            if why is None:
-                try:
-                    steps = one.index.find(leaf, left, reader.is_open_to_rows)
-                    answer = answered(steps, reader, self.probed.setdefault(leaf.column, set()))
-                    why = "this index kind does not support this predicate" if answer is None else None
-                except Costly:
-                    why = "too many rows match: reading those that are left is cheaper"
-                except BAD_INDEX as error:
-                    why = str(error)
-            if answer is None:
-                self._skip(one, why or "")
-                continue
-            found = _both(found, answer, scope)
-            self.used.append(
-                IndexUsed(one.info.column, one.info.kind, one.info.name, leaf.said, found.may.count, found.is_exact)
-            )
+            answer = yield from self._answer(index, leaf, left, column)
+            if isinstance(answer, str):
+                self._skip(info, answer)
+            else:
+                found = _both(found, answer, scope)
+                self._use(info, leaf, found.may.count, found.is_exact)
         return found
 
-    def count(self, leaf: BoundLeaf) -> int | None:
+    def _answer(self, index: Index, leaf: BoundLeaf, left: Selection, column: PlannedColumn) -> Asking[Found | str]:
+        """What an index answers about the rows that are left, or why it is skipped."""
+        if not left:
+            return "nothing was left to find out"
+        try:
+            why = _does_not_pay(index, leaf, left, column.column)
+            if why is not None:
+                return why
+            answer = yield from asked(index.find(leaf, left, column.is_open_to_rows))
+        except Costly:
+            return "too many rows match: reading those that are left is cheaper"
+        except BAD_INDEX as error:
+            return str(error)
+        return "this index kind does not support this predicate" if answer is None else answer
+
+    def count(self, leaf: BoundLeaf) -> Asking[int | None]:
         """The number of rows for which a leaf is true, where an index knows it without listing them."""
-        reader = self._readers[leaf.column]
-        for one in self._by_column.get(leaf.column, []):
-            assert one.index is not None  # checked by _why_not
+        for info, index in self._by_column.get(leaf.column, []):
             try:
-                found = answered(one.index.count(leaf, reader.is_open_to_rows), reader, set())
+                n_rows = yield from asked(index.count(leaf, self._columns[leaf.column].is_open_to_rows))
             except BAD_INDEX as error:
-                self._skip(one, str(error))
+                self._skip(info, str(error))
                 continue
-            if found is not None:
-                self.used.append(IndexUsed(one.info.column, one.info.kind, one.info.name, leaf.said, found, True))
-                return found
+            if n_rows is not None:
+                self._use(info, leaf, n_rows, exact=True)
+                return n_rows
         return None
-
-
-def answered(answer: T | Asking[T], reader: ColumnReader, probed: set[int]) -> T:
-    """What an index answers, after it was sent the keys that it asks for; their chunks are added to `probed`."""
-    steps, chunk_rows = asked(answer), reader.column.grid.chunk_rows
-    try:
-        rows = next(steps)
-        while True:
-            probed.update((rows // chunk_rows).tolist())
-            rows = steps.send(reader.keys_at(rows))
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
 
 
 def _both(found: Found, answer: Found, scope: Selection) -> Found:
@@ -267,19 +266,19 @@ def _both(found: Found, answer: Found, scope: Selection) -> Found:
     return Found(found.sure | (answer.sure & scope), found.may & (answer.may | found.sure))
 
 
-def _rank(one: OpenIndex) -> float:
+def _rank(opened: OpenIndex) -> float:
     """The position of an index in the order in which indexes are asked; unknown kinds come last."""
-    kind = KINDS.get(one.info.kind)
+    kind = KINDS.get(opened.info.kind)
     return math.inf if kind is None else kind.rank
 
 
-def _why_not(one: OpenIndex, trust: Trust) -> str | None:
+def _why_not(opened: OpenIndex, trust: Trust) -> str | None:
     """Why an index may not be used at all; None when it may."""
     if trust == "never":
         return 'trust="never"'
-    if one.info.problem is not None or one.index is None:
-        return one.info.problem or "it does not suit its column"
-    if trust == "verified" and not one.info.trusted:
+    if opened.info.problem is not None or opened.index is None:
+        return opened.info.problem or "it does not suit its column"
+    if trust == "verified" and not opened.info.trusted:
         return "it was neither built here nor verified: verify_indexes() does that, once"
     return None
 
@@ -299,10 +298,7 @@ def may_miss(column: ColumnInfo) -> bool:
 
 def _does_not_pay(index: Index, leaf: BoundLeaf, left: Selection, column: ColumnInfo) -> str | None:
     """Why reading the remaining rows is cheaper than asking the index; None when it is not."""
-    try:
-        cost = index.cost(leaf)
-    except BAD_INDEX as error:
-        return str(error)
+    cost = index.cost(leaf)
     if not any(cost) or left.n_chunks(column.grid.chunk_rows) >= limits.now.search_chunks:
         return None
     if cost.probes:

@@ -14,7 +14,7 @@ from colonnade.pager.receipts import Trust
 from colonnade.predicate.bound import Bound, BoundLeaf
 from colonnade.predicate.tree import Predicate
 from colonnade.query.bind import Readers
-from colonnade.query.match import matches
+from colonnade.query.match import answered, matches
 from colonnade.query.plan import ALWAYS, Plan, Planner, describe_reads
 from colonnade.query.scan import Rows
 from colonnade.selection import RowNumbers, Selection
@@ -37,6 +37,7 @@ class Search:
         self._readers, self._predicate = readers, predicate
         self._planner = Planner(indexes, trust, readers)
         self._scope = _as_selection(rows)
+        self._probed: dict[str, set[int]] = {}  # by column, the chunks that indexes needed keys of
 
     def plan(self, wanted: Sequence[ColumnInfo]) -> Plan:
         """What is read, for the requested columns."""
@@ -49,13 +50,13 @@ class Search:
             found=found,
             indexes_used=self._planner.used,
             indexes_skipped=list(self._planner.skipped.values()),
-            columns=describe_reads(residual, found, names, self._planner.probed, columns),
+            columns=describe_reads(residual, found, names, self._probed, columns),
         )
 
     def _find(self) -> tuple[Found, Bound]:
         if self._tree is None:
             return Found(self._scope, self._scope), ALWAYS
-        return self._planner.search(self._tree, self._scope)
+        return answered(self._planner.search(self._tree, self._scope), self._readers, self._probed)
 
     @property
     def _is_plain(self) -> bool:
@@ -73,9 +74,9 @@ class Search:
             return len(self.rows())
         whole = isinstance(self._tree, BoundLeaf) and self._limit is None and self._rows == range(len(self._rows))
         if whole and isinstance(self._tree, BoundLeaf) and self._covers(self._tree):
-            known = self._planner.count(self._tree)
-            if known is not None:
-                return known
+            n_rows = answered(self._planner.count(self._tree), self._readers, self._probed)
+            if n_rows is not None:
+                return n_rows
         found, residual = self._find()
         count = found.may.count
         if not found.is_exact:

@@ -19,13 +19,12 @@ from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
 from colonnade.indexes import KINDS
-from colonnade.indexes.base import ChangedError, Index
+from colonnade.indexes.base import ChangedError, Index, asked
 from colonnade.indexes.known import Distinct, Known
 from colonnade.layouts.index_home import OpenIndex
 from colonnade.model import ColumnInfo, IndexInfo
 from colonnade.pager.receipts import Trust
-from colonnade.query.match import window_rows
-from colonnade.query.plan import answered
+from colonnade.query.match import answered, window_rows
 
 _INVALID = (ChangedError, ColonnadeError)  # what an index whose contents are wrong may raise
 Seen = Callable[[int], None]
@@ -78,7 +77,7 @@ def known_to_indexes(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: 
     """What a trusted index knows about a column, and the kind of that index; None when no index knows."""
     for info, index in _trusted(reader, indexes, trust):
         with suppress(*_INVALID):
-            known = answered(index.known(), reader, set())
+            known = answered(asked(index.known()), {reader.column.name: reader}, {})
             if known is not None:
                 return known, info.kind
     return None
