@@ -38,7 +38,7 @@ FLOORS: list[tuple[str, list[str]]] = [
             "predicate",
         ],
     ),
-    ("file", ["pager", "filters", "nodes", "format", "h5", "writing", "opening"]),
+    ("file", ["pager", "filters", "nodes", "format", "h5", "writing"]),
     ("data", ["sparse", "columns", "indexes"]),
     ("layouts", ["layouts", "exchange"]),
     ("verbs", ["query", "edit", "checking"]),
@@ -48,7 +48,7 @@ FLOORS: list[tuple[str, list[str]]] = [
 ONLY_IN = {
     "h5py": ("h5",),
     "hdf5plugin": ("h5",),
-    "fsspec": ("h5", "opening"),
+    "fsspec": ("h5",),
     "pandas": ("exchange",),
     "polars": ("exchange",),
     "scipy": ("sparse", "anndata"),
