@@ -38,7 +38,7 @@ FLOORS: list[tuple[str, list[str]]] = [
             "predicate",
         ],
     ),
-    ("file", ["pager", "filters", "nodes", "format", "h5", "writing"]),
+    ("file", ["pager", "filters", "nodes", "format", "h5", "writing", "opening"]),
     ("data", ["sparse", "columns", "indexes"]),
     ("layouts", ["layouts", "exchange"]),
     ("verbs", ["query", "edit", "checking"]),
@@ -48,7 +48,7 @@ FLOORS: list[tuple[str, list[str]]] = [
 ONLY_IN = {
     "h5py": ("h5",),
     "hdf5plugin": ("h5",),
-    "fsspec": ("h5",),
+    "fsspec": ("h5", "opening"),
     "pandas": ("exchange",),
     "polars": ("exchange",),
     "scipy": ("sparse", "anndata"),

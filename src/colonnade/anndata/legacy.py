@@ -13,7 +13,8 @@ from colonnade.anndata.values import Categorical, Members
 from colonnade.errors import CorruptError
 from colonnade.exchange.pandas_arrays import make_frame
 from colonnade.h5.nodes import Array, dtype_of, find_member, kind_of, member, member_names, path_of, read_array
-from colonnade.layouts.foreign_tables import FRAMES, CodedField, frame_columns, read_frame
+from colonnade.layouts.foreign_hints import FRAMES
+from colonnade.layouts.foreign_tables import CodedField, frame_columns, read_frame
 
 ReadElement = Callable[[Any], Any]
 COMPOUNDS = ("obsm", "varm", "raw.varm")

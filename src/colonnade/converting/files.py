@@ -123,7 +123,7 @@ def _into_directory(
 
 def _other_paths(source: File, path: str) -> Iterator[str]:
     """The objects of a file outside a table, except the groups that contain the table."""
-    group, here = group_at(source._handle.root, "/"), ""
+    group, here = group_at(source._handle.library_root, "/"), ""
     for part in [part for part in path.split("/") if part]:
         yield from (join_path(here or "/", child.name) for child in group.children() if child.name != part)
         here = join_path(here or "/", part)
@@ -159,7 +159,7 @@ class _Conversion:
                 continue  # the second face of a frame, which goes where that goes; others are refused with their table
             table = source[path]
             has_layout = table.layout == layout and table._layout.sidecars is None
-            if has_layout or table._layout.conversion.is_copied(source._handle.root, path, paths):
+            if has_layout or table._layout.conversion.is_copied(source._handle.library_root, path, paths):
                 self.done.copied.append(path)
                 continue
             _refuse_what_would_be_lost(table)
@@ -168,7 +168,7 @@ class _Conversion:
         self.done.tables = list(self.drafts)
 
     def run(self, target: str | os.PathLike[str], progress: Progress | None) -> Converted:
-        root = self.source._handle.root
+        root = self.source._handle.library_root
         groups = {path: group_at(root, path) for path in self.drafts}
         if groups.get("/") is not None:
             raise UsageError("the root of this file is a table: convert cannot store its layout's group")

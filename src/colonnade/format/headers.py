@@ -26,7 +26,7 @@ from colonnade.format.source import CHECKSUM, Fields, HDF5Source, with_checksum
 
 NIL, DATASPACE, LINK_INFO, DATATYPE, OLD_FILL, FILL, LINK, EXTERNAL = 0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07
 LAYOUT, PIPELINE, ATTRIBUTE, COMMENT, CONTINUATION, SYMBOL_TABLE = 0x08, 0x0B, 0x0C, 0x0D, 0x10, 0x11
-MODIFIED, ATTRIBUTE_INFO, SECTION_PIPELINE = 0x12, 0x15, 0x19
+MODIFIED, ATTRIBUTE_INFO, REFERENCE_COUNT, SECTION_PIPELINE = 0x12, 0x15, 0x16, 0x19
 SHARED = 0x02  # flag of a message that only points to the actual message
 _IN_HEADER = 2  # the shared message is in another object's header, as the message of the same type
 _FAIL_IF_UNKNOWN = 0x80  # flag of a message without which the object makes no sense
@@ -57,6 +57,15 @@ class _Block(NamedTuple):
 def read_messages(source: HDF5Source, address: int) -> list[Message]:
     """All messages of the object header at an address; shared messages are resolved."""
     return [_resolve(source, message, address) for message in iter_messages(source, address)]
+
+
+def reference_count(source: HDF5Source, address: int, messages: list[Message]) -> int:
+    """The number of hard links to an object."""
+    head = source.read_up_to(address, 8, "object header")
+    if head[:4] != b"OHDR":
+        return int.from_bytes(head[4:8], "little")
+    message = find(messages, REFERENCE_COUNT)
+    return 1 if message is None else int.from_bytes(message.data[1:5], "little")
 
 
 def fields_of(source: HDF5Source, message: Message, what: str) -> Fields:

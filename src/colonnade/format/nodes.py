@@ -9,6 +9,7 @@ CorruptError. Links out of the file, and soft links, are data: whoever asks deci
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from math import prod
 from typing import NamedTuple
@@ -181,6 +182,11 @@ class ByteDataset(ByteNode):
     @cached_property
     def info(self) -> DatasetInfo:
         """The header as the layers above see it."""
+        return replace(self.info_without_fill, fill=self.fill)
+
+    @property
+    def info_without_fill(self) -> DatasetInfo:
+        """The header without the fill, which may lead nowhere."""
         stored, space, storage, filters, _ = self.header
         is_external = storage.storage == "contiguous" and find(self.messages, EXTERNAL) is not None
         return DatasetInfo(
@@ -189,8 +195,22 @@ class ByteDataset(ByteNode):
             storage="external" if is_external else storage.storage,
             chunk_rows=storage.chunk[0] if storage.chunk else None,
             filters=filters,
-            fill=self.fill,
+            fill=None,
         )
+
+    def check_known(self) -> None:
+        """Raise an UnknownToReader if elements of this dataset cannot be read here."""
+        kind = self.info_storage()
+        if self.shape is not None:
+            element_dtype(self.header.type)
+        if kind == "chunked":
+            self._pipeline()
+
+    @property
+    def array_dtype(self) -> np.dtype:
+        """The dtype of its elements as an array."""
+        stored = self.header.type
+        return np.dtype(bool) if stored.kind == "boolean" else element_dtype(stored)
 
     @cached_property
     def fill(self) -> bytes | None:

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from math import prod
-from typing import NamedTuple
 
 import numpy as np
 from h5py import h5d, h5f, h5i
@@ -45,108 +44,50 @@ from colonnade.h5.vetting import (
 )
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, StoredType
 from colonnade.nodes import DatasetHandle
-from colonnade.nodes.chunk_source import ChunkSource, by_chunk, check_address
+from colonnade.nodes.chunk_source import CachedChunkMap, ChunkPlace, ChunkSource, by_chunk, check_address
 from colonnade.nodes.heap_source import AS_BYTES, HeapSource, check_lengths
 from colonnade.pager.sources import JournaledBytes, LocalBytes
 from colonnade.selection import RowNumbers
 
 FLETCHER32 = 3
 SHORTEST_CHECKED = 5  # bytes: a checksum, and something that it sums
-_FEW_CHUNKS = 16
 
 
-class _Place(NamedTuple):
-    """Where a chunk is: its address and size in the file, and the filters it has skipped."""
-
-    address: int
-    size: int
-    mask: int
-
-
-class LibraryChunkMap:
-    """The chunk map as libhdf5 reports it: chunk by chunk, or as a whole where many are wanted.
+class LibraryChunkMap(CachedChunkMap):
+    """The chunk map as libhdf5 reports it.
 
     `frozen`: nobody writes to the file as long as it is open, so that chunks stay where they are.
     """
 
     def __init__(self, dataset: DatasetHandle, form: ChunkForm, frozen: bool) -> None:
+        super().__init__(form)
         self._dataset = dataset
-        self._form = form
         self._frozen = frozen
-        self._forget()
 
-    def _forget(self) -> None:
-        self._known: dict[int, _Place] = {}
-        self._all_known = False
-        self._has_gaps = False  # chunks that were never written, as far as that is known
-        self._whole: Located | None = None  # all chunks, where they are known and none is out of the ordinary
-        self._n_asked = 0
+    @property
+    def n_chunks(self) -> int:
+        return int(-(-self._dataset.shape[0] // self._form.chunk_rows))
 
-    def located(self, numbers: range | RowNumbers, n_wanted: int) -> Located:
-        self._look(n_wanted)
-        whole = self._whole
-        if whole is None:
-            return self._listed(numbers)
-        if isinstance(numbers, range):
-            some = slice(numbers.start, numbers.stop)
-            if numbers and numbers.stop > len(whole.sizes):
-                raise ValueError("there are fewer chunks")
-            return Located(numbers, whole.addresses[some], whole.sizes[some])
-        if len(numbers) and int(numbers.max()) >= len(whole.sizes):
-            raise ValueError("there are fewer chunks")
-        return Located(numbers, whole.addresses[numbers], whole.sizes[numbers])
-
-    def _look(self, n_wanted: int) -> None:
-        """Make sure that what is known is still true, and learn of all chunks where many are wanted."""
+    def check(self) -> None:
         _check_open(self._dataset)
         if not self._frozen:
             h5f.flush(h5i.get_file_id(self._dataset))
-            self._forget()
-        self._n_asked += n_wanted
-        if self._n_asked > _FEW_CHUNKS and not self._all_known:
-            n_chunks = int(-(-self._dataset.shape[0] // self._form.chunk_rows))
-            if self._n_asked > n_chunks // _FEW_CHUNKS:
-                self._learn_all(n_chunks)
+            self.forget()
 
-    def _learn_all(self, n_chunks: int) -> None:
-        known: dict[int, _Place] = {}
+    def find(self, number: int) -> ChunkPlace | None:
+        info = self._dataset.get_chunk_info_by_coord((number * self._form.chunk_rows,))
+        return None if info.byte_offset is None else ChunkPlace(info.byte_offset, info.size, info.filter_mask)
+
+    def find_all(self) -> dict[int, ChunkPlace]:
+        known: dict[int, ChunkPlace] = {}
 
         def note(info: StoreInfo) -> None:
             if info.byte_offset is not None:
                 number = info.chunk_offset[0] // self._form.chunk_rows
-                known[number] = _Place(info.byte_offset, info.size, info.filter_mask)
+                known[number] = ChunkPlace(info.byte_offset, info.size, info.filter_mask)
 
         self._dataset.chunk_iter(note)
-        self._all_known = True
-        if any(known.get(number) != place for number, place in self._known.items()):
-            return  # the chunk map is damaged and contradicts itself: what was found one by one stays
-        self._known, self._has_gaps = known, len(known) < n_chunks
-        if not self._has_gaps:
-            try:
-                whole = self._listed(range(n_chunks))
-            except ValueError:
-                return  # a chunk is out of the ordinary: each request is checked by itself
-            self._whole = whole if whole.masks is None else None
-
-    def _listed(self, numbers: range | RowNumbers) -> Located:
-        """Chunks that are known or looked for one by one."""
-        if self._has_gaps and isinstance(numbers, range):
-            numbers = np.array([number for number in numbers if number in self._known], dtype=np.int64)
-        places = [self._find(number) for number in (numbers if isinstance(numbers, range) else numbers.tolist())]
-        for place in places:
-            check_address(place.address)
-            self._form.check(place.size)
-        addresses, sizes, masks = np.array(places, dtype=np.int64).reshape(-1, 3).T.copy()
-        return Located(numbers, addresses, sizes, masks if masks.any() else None)
-
-    def _find(self, number: int) -> _Place:
-        place = self._known.get(number)
-        if place is None:
-            info = self._dataset.get_chunk_info_by_coord((number * self._form.chunk_rows,))
-            if info.byte_offset is None:
-                raise ValueError("a chunk was never written")
-            place = self._known[number] = _Place(info.byte_offset, info.size, info.filter_mask)
-        return place
+        return known
 
     def fill(self) -> bytes:
         """As the library would report it, which looks for the chunk of every row."""

@@ -115,6 +115,11 @@ class FileHandle:
             raise CorruptError(f"the root group cannot be opened: {error}", path=self.name) from error
 
     @property
+    def library_root(self) -> Group:
+        """The group that was opened, as libhdf5 has it."""
+        return self.root
+
+    @property
     def writable(self) -> bool:
         return bool(self.h5) and (self.h5 if isinstance(self.h5, h5py.File) else self.h5.file).mode == "r+"
 
@@ -500,11 +505,6 @@ def _check_h5py(file: h5py.File) -> None:
             f"cannot use {path}: it holds half a commit. Close the h5py file and open the path with colonnade",
             path=str(path),
         )
-
-
-def is_h5py(target: object) -> bool:
-    """Whether this is a file or a group of h5py."""
-    return isinstance(target, h5py.Group)
 
 
 def place_to_read(target: Any) -> tuple[Path, str]:

@@ -27,10 +27,9 @@ from colonnade.h5.nodes import (
     read_array,
     shape_of,
 )
+from colonnade.layouts.foreign_hints import FRAMES, TENX
 from colonnade.nodes.damage import hdf5_errors
 
-FRAMES = ("obs", "var", "raw.var")
-TENX = ("data", "indices", "indptr", "shape", "barcodes")
 OLD_FRAME, TENX_TABLE = "anndata before 0.7", "10x"
 
 

@@ -9,8 +9,9 @@ reads and writes after the end of one that is shorter.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from colonnade.selection import RowNumbers
 
 FARTHEST = 1 << 62  # an address after the end of any file; sums with it still fit into 64 bits
 _LAST_ROW = (1 << 63) - 1
+_FEW_CHUNKS = 16
 
 
 def by_chunk(rows: RowNumbers, chunk_rows: int) -> Iterator[tuple[int, int, int]]:
@@ -61,6 +63,105 @@ def check_address(address: int) -> None:
     """Refuse an address far after the end of any file."""
     if address > FARTHEST:
         raise ValueError("an address lies far after the end of the file")
+
+
+class ChunkPlace(NamedTuple):
+    """Where a chunk is: its address and size in the file, and the filters it has skipped."""
+
+    address: int
+    size: int
+    mask: int
+
+
+class CachedChunkMap(ABC):
+    """A chunk map that is asked chunk by chunk, or as a whole where many are wanted, and remembers the answers."""
+
+    def __init__(self, form: ChunkForm) -> None:
+        self._form = form
+        self.forget()
+
+    @property
+    @abstractmethod
+    def n_chunks(self) -> int:
+        """The number of chunks of the dataset in its shape."""
+
+    @abstractmethod
+    def find(self, number: int) -> ChunkPlace | None:
+        """Where a chunk is; None if it was never written."""
+
+    @abstractmethod
+    def find_all(self) -> dict[int, ChunkPlace]:
+        """Where all stored chunks are, by their numbers."""
+
+    @abstractmethod
+    def fill(self) -> bytes:
+        """The element, as stored, of rows that were never written. A ValueError if only another reader knows it."""
+
+    def check(self) -> None:  # noqa: B027 - most have nothing to check
+        """Make sure that what is known is still true."""
+
+    def forget(self) -> None:
+        """Forget what is known."""
+        self._known: dict[int, ChunkPlace] = {}
+        self._all_known = False
+        self._has_gaps = False  # chunks that were never written, as far as that is known
+        self._whole: Located | None = None  # all chunks, where they are known and none is out of the ordinary
+        self._n_asked = 0
+
+    def located(self, numbers: range | RowNumbers, n_wanted: int) -> Located:
+        """See `ChunkLocator`."""
+        self._look(n_wanted)
+        whole = self._whole
+        if whole is None:
+            return self._listed(numbers)
+        if isinstance(numbers, range):
+            window = slice(numbers.start, numbers.stop)
+            if numbers and numbers.stop > len(whole.sizes):
+                raise ValueError("there are fewer chunks")
+            return Located(numbers, whole.addresses[window], whole.sizes[window])
+        if len(numbers) and int(numbers.max()) >= len(whole.sizes):
+            raise ValueError("there are fewer chunks")
+        return Located(numbers, whole.addresses[numbers], whole.sizes[numbers])
+
+    def _look(self, n_wanted: int) -> None:
+        """Make sure that what is known is still true, and learn of all chunks where many are wanted."""
+        self.check()
+        self._n_asked += n_wanted
+        if self._n_asked > _FEW_CHUNKS and not self._all_known and self._n_asked > self.n_chunks // _FEW_CHUNKS:
+            self._learn_all(self.n_chunks)
+
+    def _learn_all(self, n_chunks: int) -> None:
+        known = self.find_all()
+        self._all_known = True
+        if any(known.get(number) != place for number, place in self._known.items()):
+            return  # the chunk map is damaged and contradicts itself: what was found one by one stays
+        self._known, self._has_gaps = known, len(known) < n_chunks
+        if not self._has_gaps:
+            try:
+                whole = self._listed(range(n_chunks))
+            except ValueError:
+                return  # a chunk is out of the ordinary: each request is checked by itself
+            self._whole = whole if whole.masks is None else None
+
+    def _listed(self, numbers: range | RowNumbers) -> Located:
+        """Chunks that are known or looked for one by one."""
+        if self._has_gaps and isinstance(numbers, range):
+            numbers = np.array([number for number in numbers if number in self._known], dtype=np.int64)
+        places = [self._find(number) for number in (numbers if isinstance(numbers, range) else numbers.tolist())]
+        for place in places:
+            check_address(place.address)
+            self._form.check(place.size)
+        addresses, sizes, masks = np.array(places, dtype=np.int64).reshape(-1, 3).T.copy()
+        return Located(numbers, addresses, sizes, masks if masks.any() else None)
+
+    def _find(self, number: int) -> ChunkPlace:
+        place = self._known.get(number)
+        if place is None:
+            place = self.find(number)
+            if place is None:
+                raise ValueError("a chunk was never written")
+            self._known[number] = place
+        return place
 
 
 class ChunkSource:

@@ -13,6 +13,7 @@ from colonnade.pager.locks import Locking
 Mode = Literal["r", "r+", "w", "a"]
 HardLinks = Literal["refuse", "allow"]
 Links = Literal["folder", "none", "any"]
+Library = Literal["auto", "never"]
 Target = str | os.PathLike[str] | IO[bytes] | Any
 
 
@@ -26,6 +27,7 @@ class Care:
     links: Links = "folder"
     hard_links: HardLinks = "refuse"
     hdf5_lock: bool = True
+    library: Library = "auto"
 
     def __post_init__(self) -> None:
         if self.durability not in ("full", "fast"):
@@ -36,6 +38,8 @@ class Care:
             raise UsageError(f"links must be 'folder', 'none' or 'any', not {self.links!r}")
         if self.hard_links not in ("refuse", "allow"):
             raise UsageError(f"hard_links must be 'refuse' or 'allow', not {self.hard_links!r}")
+        if self.library not in ("auto", "never"):
+            raise UsageError(f"library must be 'auto' or 'never', not {self.library!r}")
 
 
 def stream_size(stream: IO[bytes]) -> int:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Literal, Never
 import pyarrow as pa
 
 from colonnade.errors import UsageError
-from colonnade.h5.files import open_file
 from colonnade.layouts import located, new_directory
 from colonnade.model import ColumnOptions, Progress
+from colonnade.opening import open_file
 from colonnade.pager.options import Links, Target
 from colonnade.pager.options import Mode as FileMode
 from colonnade.pager.receipts import Trust

@@ -15,17 +15,18 @@ import pyarrow as pa
 
 from colonnade import writing
 from colonnade.errors import ConflictError, FormatError, TableNotFound, UnsupportedError, UsageError
-from colonnade.h5.files import open_file
 from colonnade.layouts import Layout, follow_file, later_revision, layout_of, listed_columns, located
+from colonnade.layouts.foreign_hints import may_hold_foreign_tables
 from colonnade.model import ColumnOptions, Progress, TableInfo
 from colonnade.nodes import Dataset, Group
 from colonnade.nodes.attributes import Attributes, read_values
 from colonnade.nodes.damage import to_corrupt_error, translate_hdf5_errors
 from colonnade.nodes.paths import join_path, walk_groups
+from colonnade.opening import open_file
 from colonnade.pager.interrupts import shielded
 from colonnade.pager.journal import Durability
 from colonnade.pager.locks import Locking
-from colonnade.pager.options import Care, HardLinks, Links, Target
+from colonnade.pager.options import Care, HardLinks, Library, Links, Target
 from colonnade.pager.options import Mode as FileMode
 from colonnade.pager.readers import Attempts
 from colonnade.pager.receipts import Receipts, Trust, file_state, load_receipts, save_receipts
@@ -55,6 +56,7 @@ def open(  # noqa: A001 - the name is the public contract
     hard_links: HardLinks = "refuse",
     hdf5_lock: bool = True,
     n_threads: int | None = None,
+    library: Library = "auto",
 ) -> File:
     """Open an HDF5 file: a path, an open h5py.File or group, a binary file object, or an fsspec URL.
 
@@ -69,7 +71,9 @@ def open(  # noqa: A001 - the name is the public contract
     last setting applies. hard_links: whether a file with several names (hard links) may be changed: "refuse" or
     "allow". The lock and the journal are next to the name that was opened, and the change also appears under the other
     names, which may be backups. n_threads: threads that read and decompress chunks; by default $COLONNADE_THREADS, or
-    the number of cores.
+    the number of cores. library: a file that is opened for reading is read by colonnade itself; what it does not know
+    (external storage, virtual datasets, plugin filters) is read by the HDF5 library ("auto"), or refused ("never"): the
+    choice for untrusted files.
 
     >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
     >>> with cn.open("run.h5") as f:
@@ -80,7 +84,7 @@ def open(  # noqa: A001 - the name is the public contract
         raise UsageError(f"n_threads must be at least 1, not {n_threads}")
     if trust not in ("verified", "always", "never"):
         raise UsageError(f"trust must be 'verified', 'always' or 'never', not {trust!r}")
-    care = Care(durability, timeout, locking, links, hard_links, hdf5_lock)
+    care = Care(durability, timeout, locking, links, hard_links, hdf5_lock, library)
     hdf5_file, notes = located(target)
     handle = open_file(hdf5_file, mode, care=care)
     handle.notes |= notes
@@ -190,10 +194,12 @@ class File(Sealed):
 
     def _foreign_tables(self) -> dict[str, ForeignTable]:
         """Objects that can be read as tables although no layout describes them, by path."""
+        root = self._handle.root
+        if root.path != "/" or not may_hold_foreign_tables(root):
+            return {}
         from colonnade.layouts.foreign_tables import foreign_tables
 
-        root = self._handle.root
-        foreign = foreign_tables(root) if root.path == "/" else {}
+        foreign = foreign_tables(self._handle.library_root)
         return {path: table for path, table in foreign.items() if not self._has_table(path)}
 
     def _has_table(self, path: str) -> bool:

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 
 from colonnade import sparse
 from colonnade.errors import ColonnadeError, ConflictError, UsageError
-from colonnade.h5.files import is_h5py, place_to_read
 from colonnade.sparse import OpenHandle, OpenTarget, SparseArray
 from colonnade.sparse.create import Filters, SparseOptions, WriteDialect
 from colonnade.sparse.opened import SparseTarget
@@ -162,7 +161,9 @@ def opened(target: SparseTarget | File, name: str) -> tuple[Any, str]:
         if handle.is_foreign_stream:
             raise UsageError(f"{handle.name} was opened from a file object or a URL: give that itself, or a path")
         target = handle.h5
-    if is_h5py(target):
+    if type(target).__module__.startswith("h5py."):
+        from colonnade.h5.files import place_to_read
+
         path, group = place_to_read(target)
         return OpenTarget(path, read_only=True), name if name.startswith("/") else f"{group}/{name}"
     return target, name

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from colonnade.errors import FormatError, UnsupportedError
-from colonnade.h5.files import open_file
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.describe import describe, is_table
 from colonnade.layouts.artifactdb.metadata import (
@@ -20,6 +19,7 @@ from colonnade.layouts.artifactdb.metadata import (
 )
 from colonnade.layouts.artifactdb.names import Generation
 from colonnade.model import ColumnInfo, TableInfo
+from colonnade.opening import open_file
 from colonnade.pager.safe_files import written_whole
 
 

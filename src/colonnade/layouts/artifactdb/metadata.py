@@ -18,13 +18,13 @@ import pyarrow as pa
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError
-from colonnade.h5.files import open_file
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.names import Generation
 from colonnade.nodes import Group
 from colonnade.nodes.elements import claims_too_much
 from colonnade.nodes.paths import is_within
 from colonnade.nodes.protocols import Notes
+from colonnade.opening import open_file
 
 LARGEST_DOCUMENT = 64 << 20
 LARGEST_MEMORY = 128 << 20  # of a parsed document: about 200,000 columns
