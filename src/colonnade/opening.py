@@ -61,10 +61,11 @@ def _open_to_read(target: Target, care: Care) -> ByteHandle | None:
         path = Path(target)
         if not path.is_file() or path.stat().st_size == 0:
             return None  # refused there
-        committed = CommittedFile(path.resolve(), str(path.resolve()), disk.DISK, care.timeout, care.locking)
+        path = path.resolve()
+        committed = CommittedFile(path, str(path), disk.DISK, care.timeout, care.locking)
         if care.locking != "none":
             check_no_other_writes(path, disk.DISK)
-        return _readable(ByteHandle(committed, care, path.resolve()), care)
+        return _readable(ByteHandle(committed, care, path), care)
     elif hasattr(target, "read") and hasattr(target, "seek"):
         stream, name = target, str(getattr(target, "name", "the file object"))
     else:

@@ -19,7 +19,7 @@ import pytest
 
 import colonnade as cn
 from colonnade.h5 import attributes
-from colonnade.h5.nodes import read_array
+from colonnade.h5.arrays import read_array
 from colonnade.h5.references import follow_reference
 
 Mode = Literal["r", "r+"]

@@ -15,7 +15,7 @@ import colonnade as cn
 from colonnade.anndata.parts import read_cells
 from colonnade.converting.sparse_matrices import convert
 from colonnade.errors import ColonnadeError, CorruptError, FormatError, UnsupportedError
-from colonnade.h5.nodes import read_array
+from colonnade.h5.arrays import read_array
 
 KEPT = Path(__file__).resolve().parents[1] / "faults" / "kept"
 

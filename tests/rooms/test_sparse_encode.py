@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from colonnade import kernels
 from colonnade.format import arrays
 from colonnade.format.arrays import ExtensibleArrayHeader, FixedArrayHeader, encode_extensible_array, encode_fixed_array
-from colonnade.format.btree2 import TreeHeader, encode_tree, read_records, read_tree_header, tree_levels
+from colonnade.format.btrees import TreeHeader, encode_tree, read_records, read_tree_header, tree_levels
 from colonnade.format.dataspace import Dataspace, decode_dataspace, encode_dataspace
 from colonnade.format.datatype import decode_datatype, encode_datatype
 from colonnade.format.global_heap import decode_heap_set, encode_heap_set, encode_reference

@@ -12,7 +12,8 @@ from typing import Any
 from colonnade.anndata.values import Categorical, Members
 from colonnade.errors import CorruptError
 from colonnade.exchange.pandas_arrays import make_frame
-from colonnade.h5.nodes import Array, dtype_of, find_member, kind_of, member, member_names, path_of, read_array
+from colonnade.h5.arrays import Array, dtype_of, path_of, read_array
+from colonnade.h5.nodes import find_member, kind_of, member, member_names
 from colonnade.layouts.foreign_hints import FRAMES
 from colonnade.layouts.foreign_tables import CodedField, frame_columns, read_frame
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from colonnade.arrays import Int64s
-from colonnade.h5.nodes import Array, check_readable, dtype_of, read_as, read_checked, shape_of
+from colonnade.h5.arrays import Array, check_readable, dtype_of, read_as, read_checked, shape_of
 
 RowIndices = Int64s
 READ_BLOCK_BYTES = 8 << 20  # read at once

@@ -34,7 +34,8 @@ from colonnade.anndata.values import AwkwardBuffers, Categorical, Members, Nulla
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
 from colonnade.exchange.pandas_arrays import CategoricalParts, FrameParts, NullableParts, split_array, split_frame
-from colonnade.h5.nodes import Array, StreamedArray, dtype_of, is_dataset, is_null, read_array, shape_of, streamed
+from colonnade.h5.arrays import Array, dtype_of, is_null, read_array, shape_of
+from colonnade.h5.nodes import StreamedArray, is_dataset, streamed
 from colonnade.model import is_utf8
 
 DEEPEST_MAPPING = 64

@@ -20,20 +20,9 @@ from colonnade.anndata.values import AwkwardBuffers, Categorical, Members, Nulla
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.exchange.pandas_arrays import make_frame
+from colonnade.h5.arrays import Array, decode_texts, is_null, path_of, read_array, shape_of
 from colonnade.h5.handles import node_of
-from colonnade.h5.nodes import (
-    Array,
-    decode_texts,
-    is_null,
-    kind_of,
-    member,
-    member_names,
-    object_at,
-    path_of,
-    place_of,
-    read_array,
-    shape_of,
-)
+from colonnade.h5.nodes import kind_of, member, member_names, object_at, place_of
 from colonnade.layouts.foreign_tables import is_tenx, read_plain
 from colonnade.nodes import attributes
 from colonnade.table import open as open_file

@@ -17,8 +17,9 @@ from colonnade.anndata.sparse_matrix import SparseMatrix
 from colonnade.anndata.values import AwkwardBuffers, Categorical, Nullable
 from colonnade.errors import DataError, FormatError, UsageError
 from colonnade.exchange.pandas_arrays import make_frame
+from colonnade.h5.arrays import dtype_of, is_null, path_of, shape_of
 from colonnade.h5.handles import node_of
-from colonnade.h5.nodes import dtype_of, find_member, is_null, kind_of, member, path_of, shape_of
+from colonnade.h5.nodes import find_member, kind_of, member
 from colonnade.model import ColumnInfo
 from colonnade.nodes import attributes
 from colonnade.selection import integers

@@ -14,7 +14,8 @@ import numpy as np
 from colonnade import limits
 from colonnade.anndata.parts import read_ranges
 from colonnade.errors import CorruptError, FormatError, UsageError
-from colonnade.h5.nodes import Array, dtype_of, kind_of, member, path_of, read_array, shape_of
+from colonnade.h5.arrays import Array, dtype_of, path_of, read_array, shape_of
+from colonnade.h5.nodes import kind_of, member
 from colonnade.selection import integers
 
 

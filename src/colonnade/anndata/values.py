@@ -15,7 +15,7 @@ from colonnade.arrays import Booleans
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, UsageError
 from colonnade.exchange import pandas_arrays
-from colonnade.h5.nodes import Array
+from colonnade.h5.arrays import Array
 
 NaValue = Literal["NA", "NaN"]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from colonnade.anndata.plan import Planned, PlannedArray, PlannedGroup, check_name, plan
 from colonnade.errors import ConflictError, UsageError
+from colonnade.h5.arrays import path_of
 from colonnade.h5.nodes import (
     ArrayOptions,
     check_writable,
@@ -18,7 +19,6 @@ from colonnade.h5.nodes import (
     make_null,
     member_names,
     move_into_place,
-    path_of,
     remove,
     replace_members,
     write_attributes,

@@ -12,7 +12,7 @@ from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageE
 from colonnade.nodes import Group
 from colonnade.nodes.attributes import read_text
 from colonnade.nodes.damage import hdf5_errors
-from colonnade.nodes.paths import decode_name, encode_name, join_path, walk_groups
+from colonnade.nodes.paths import join_path, walk_groups
 from colonnade.nodes.protocols import Child
 from colonnade.table import File, open
 from colonnade.table.show import size_text
@@ -143,7 +143,7 @@ def _link_entry(group: Group, path: str, link: Child) -> Facts | None:
     if link.kind == "dataset":
         return _array_entry(group, path, link.name)
     if link.kind in ("soft link", "external link"):
-        return _entry(path, link.kind, target=_link_target(group, link.name))
+        return _entry(path, link.kind, target=group.link_target(link.name))
     problem = "the link does not lead to an object that can be opened" if link.kind == "broken" else None
     return _entry(path, link.kind, problem=problem)
 
@@ -158,15 +158,6 @@ def _array_entry(group: Group, path: str, name: str) -> Facts:
         return _entry(path, "array", shape=shape, type=str(info.type), bytes=dataset.stored_bytes())
     except hdf5_errors() as error:
         return _entry(path, "broken", problem=f"a dataset whose header cannot be read: {error}")
-
-
-def _link_target(group: Group, name: str) -> str | None:
-    try:
-        value = group.links.get_val(encode_name(name))
-    except hdf5_errors():
-        return None
-    parts = [value] if isinstance(value, bytes) else list(value)
-    return ":".join(decode_name(part) if isinstance(part, bytes) else str(part) for part in parts)
 
 
 # -- text --

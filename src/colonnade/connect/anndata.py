@@ -22,7 +22,8 @@ from colonnade.anndata.parts import RowIndices
 from colonnade.anndata.rows import increasing, read_rows
 from colonnade.anndata.sparse_matrix import as_sparse_array
 from colonnade.errors import FormatError, TableNotFound, UsageError
-from colonnade.h5.nodes import find_member, kind_of, member_names, path_of
+from colonnade.h5.arrays import path_of
+from colonnade.h5.nodes import find_member, kind_of, member_names
 from colonnade.nodes import H5Group
 from colonnade.nodes.paths import join_path
 from colonnade.pager.options import Target

@@ -20,8 +20,9 @@ from colonnade.edit.cell_streams import CellStream, stream_of_array, stream_of_r
 from colonnade.edit.matrix_market import is_matrix_market, read_matrix_market, write_matrix_market
 from colonnade.edit.sparse_write import write_sparse
 from colonnade.errors import FormatError, UsageError
+from colonnade.h5.arrays import Array, path_of
 from colonnade.h5.files import FileHandle, open_file
-from colonnade.h5.nodes import Array, find_member, kind_of, member_names, path_of, place_of
+from colonnade.h5.nodes import find_member, kind_of, member_names, place_of
 from colonnade.nodes import H5Group
 from colonnade.nodes.damage import translate_hdf5_errors
 from colonnade.sparse.array import SparseArray, find_sparse, open_sparse

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 
 from colonnade import kernels
 from colonnade.dataclass import dataclass
-from colonnade.format.btree2 import RecordBound, read_records
+from colonnade.format.btrees import RecordBound, read_records
 from colonnade.format.headers import Message
 from colonnade.format.source import CHECKSUM, Fields, HDF5Source
 

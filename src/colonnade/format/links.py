@@ -34,7 +34,7 @@ from typing import Literal
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError, UsageError, nearest_names
-from colonnade.format.btree1 import GROUPS, iter_children, read_leaves
+from colonnade.format.btrees import GROUPS, iter_children, read_leaves
 from colonnade.format.fractal_heap import NamedForm, NamedHeap
 from colonnade.format.headers import LINK, LINK_INFO, SYMBOL_TABLE, Message, find, read_messages
 from colonnade.format.source import Fields, HDF5Source

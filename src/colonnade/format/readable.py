@@ -23,20 +23,19 @@ from colonnade.filters.chunk_reader import ChunkReader
 from colonnade.filters.read_plan import MOST_AT_ONCE, ChunkForm
 from colonnade.filters.undo import Pipeline
 from colonnade.format.attributes import StoredAttribute
-from colonnade.format.chunk_locators import RunMap, ShiftedBytes, StoredChunkMap
+from colonnade.format.chunk_maps import RunMap, ShiftedBytes, StoredChunkMap
 from colonnade.format.datatype import in_memory
-from colonnade.format.elements import decode_elements
-from colonnade.format.global_heap import GlobalHeap
+from colonnade.format.elements import decode_elements, to_memory
+from colonnade.format.global_heap import GlobalHeap, reference_dtype
 from colonnade.format.headers import reference_count
 from colonnade.format.links import Link
 from colonnade.format.nodes import ByteDataset, ByteFile, ByteGroup, ByteNode
-from colonnade.format.pointers import to_memory
 from colonnade.format.source import UnknownToReader
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, DatasetInfo, FilterInfo, StoredType
 from colonnade.nodes.attributes import plain_value
 from colonnade.nodes.chunk_source import ChunkLocator, ChunkSource
 from colonnade.nodes.elements import claims_too_much, is_shown_as_stored
-from colonnade.nodes.heap_source import AS_BYTES, HeapSource
+from colonnade.nodes.heap_source import AS_BYTES, HeapSource, check_lengths
 from colonnade.nodes.paths import decode_name, encode_name, join_path
 from colonnade.nodes.protocols import Attribute, Child, NodeKind, ObjectReference
 from colonnade.pager.sources import ByteSource
@@ -333,6 +332,15 @@ class ReadGroup(ReadNode):
             return "broken"
         return None if link is None else self._child(link).kind
 
+    def link_target(self, name: str) -> str | None:
+        try:
+            link = self.node.link(name)
+        except CorruptError:
+            return None
+        if link is None or link.target is None:
+            return None
+        return link.target if link.kind == "soft" else f"{link.file}:{link.target}"
+
     def open_child(self, name: str) -> tuple[Child, Dataset | None]:
         child = self.child(name)
         return child, self.open_dataset(name) if child.kind == "dataset" else None
@@ -427,7 +435,8 @@ class ReadDataset(ReadNode):
         try:
             for first in range(0, len(rows), max(n_rows, 1)):
                 piece = rows[first : first + n_rows]
-                parts.append(self.node.read_stored([range(piece[0], piece[-1] + 1)])[:: rows.step])
+                piece_rows = self.node.read_stored([range(piece[0], piece[-1] + 1)])
+                parts.append(np.ascontiguousarray(piece_rows[:: rows.step]))
         except CorruptError as error:
             text = f"the rows cannot be read: {error}"
             raise CorruptError(text, path=self.path, row=rows[0], last_row=rows[-1]) from error
@@ -439,6 +448,9 @@ class ReadDataset(ReadNode):
         stored = self.node.header.type
         if is_shown_as_stored(in_memory(stored)):
             return np.ascontiguousarray(rows).view(f"V{stored.size}").reshape(len(rows))
+        if stored.kind in ("text", "binary", "sequence"):
+            references = rows.reshape(-1).view(reference_dtype(self.node.source.offset_size))
+            check_lengths(references, stored, self.opened.bytes.size, self.path)
         values = decode_elements(rows, stored, GlobalHeap(self.node.source))
         return to_memory(values, in_memory(stored), owned)
 
@@ -499,7 +511,13 @@ class ReadDataset(ReadNode):
         if not isinstance(target, ReadDataset):
             text = f"column {column!r}, row {row}: the reference leads to a group, not to an array"
             raise UsageError(text, column=column)
-        target.check_readable(prod(target.shape))
+        if prod(target.shape) * target.array_dtype().itemsize > MOST_AT_ONCE:
+            raise UnsupportedError(
+                f"{target.path}: {prod(target.shape)} elements are more than can be read at once: read a part of it "
+                "through File.h5",
+                feature="arrays that exceed what is read at once",
+                path=target.path,
+            )
         return target.read_array()
 
     def _follow_by_library(self, row: int, column: str) -> object:

@@ -15,7 +15,7 @@ import numpy as np
 from h5py import h5d, h5g, h5i
 
 from colonnade.arrays import Image, Octets
-from colonnade.h5 import attributes, chunks, datasets, links, nodes, references
+from colonnade.h5 import arrays, attributes, chunks, datasets, links, references
 from colonnade.h5.datasets import DatasetPlan
 from colonnade.h5.vetting import OpenFile, creation_of, open_file_of, raw_bytes
 from colonnade.model import ColumnInfo, DatasetInfo, FilterInfo, StoredType
@@ -104,6 +104,9 @@ class LibraryGroup(_LibraryNode, h5g.GroupID):
     def hard_kind(self, name: str) -> NodeKind | None:
         return links.hard_kind(self, name)
 
+    def link_target(self, name: str) -> str | None:
+        return links.link_target(self, name)
+
     def open_child(self, name: str) -> tuple[Child, Dataset | None]:
         child, opened = links.open_child(self, name)
         return child, None if opened is None else LibraryDataset.of(opened)
@@ -136,7 +139,7 @@ class LibraryDataset(_LibraryNode, h5d.DatasetID):
 
     @property
     def is_null(self) -> bool:
-        return nodes.is_null(h5py.Dataset(self))
+        return arrays.is_null(h5py.Dataset(self))
 
     @property
     def chunk_shape(self) -> tuple[int, ...] | None:
@@ -175,13 +178,13 @@ class LibraryDataset(_LibraryNode, h5d.DatasetID):
         return references.follow_reference(self, row, column)
 
     def array_dtype(self) -> np.dtype:
-        return nodes.dtype_of(h5py.Dataset(self))
+        return arrays.dtype_of(h5py.Dataset(self))
 
     def check_readable(self, count: int) -> None:
-        nodes.check_readable(h5py.Dataset(self), count)
+        arrays.check_readable(h5py.Dataset(self), count)
 
     def read_array(self, part: tuple[slice, ...] = ()) -> np.ndarray:
-        return nodes.read_checked(h5py.Dataset(self), part)
+        return arrays.read_checked(h5py.Dataset(self), part)
 
     @classmethod
     def of(cls, handle: DatasetHandle) -> LibraryDataset:

@@ -125,6 +125,16 @@ def hard_kind(group: GroupHandle, name: str) -> NodeKind | None:
     return _child(group, encode_name(name)).kind
 
 
+def link_target(group: GroupHandle, name: str) -> str | None:
+    """Where a soft or external link leads: a path, after the name of a file and a colon if it leaves the file."""
+    try:
+        value = group.links.get_val(encode_name(name))
+    except hdf5_errors():
+        return None
+    parts = [value] if isinstance(value, bytes) else list(value)
+    return ":".join(decode_name(part) if isinstance(part, bytes) else str(part) for part in parts)
+
+
 def open_child(group: GroupHandle, name: str) -> tuple[Child, DatasetHandle | None]:
     """One link of a group, which is there, and the dataset that it leads to, if it is a hard link to one."""
     key = encode_name(name)

@@ -15,18 +15,8 @@ import pyarrow as pa
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError, CorruptError
-from colonnade.h5.nodes import (
-    Array,
-    decode_texts,
-    dtype_of,
-    find_member,
-    kind_of,
-    member_names,
-    object_at,
-    path_of,
-    read_array,
-    shape_of,
-)
+from colonnade.h5.arrays import Array, decode_texts, dtype_of, path_of, read_array, shape_of
+from colonnade.h5.nodes import find_member, kind_of, member_names, object_at
 from colonnade.layouts.foreign_hints import FRAMES, TENX
 from colonnade.nodes.damage import hdf5_errors
 

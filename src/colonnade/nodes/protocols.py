@@ -175,6 +175,9 @@ if TYPE_CHECKING:
         def hard_kind(self, name: str) -> NodeKind | None:
             """What the link of this name leads to, soft and external links not followed; None when there is none."""
 
+        def link_target(self, name: str) -> str | None:
+            """Where a soft or external link leads: a path, after the file name and a colon if it leaves the file."""
+
         def open_child(self, name: str) -> tuple[Child, Dataset | None]:
             """One link, which exists, and the dataset that it leads to if it is a hard link to one."""
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from colonnade.errors import UnsupportedError
 from colonnade.format.arrays import ExtensibleArrayHeader, FixedArrayHeader, encode_extensible_array, encode_fixed_array
-from colonnade.format.btree2 import TreeHeader, encode_tree
+from colonnade.format.btrees import TreeHeader, encode_tree
 from colonnade.format.dataspace import encode_dataspace
 from colonnade.format.datatype import encode_datatype
 from colonnade.format.headers import (

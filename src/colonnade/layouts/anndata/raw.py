@@ -11,7 +11,8 @@ from dataclasses import field
 from functools import cached_property
 
 from colonnade.dataclass import dataclass
-from colonnade.h5.nodes import is_null, is_scalar, object_at
+from colonnade.h5.arrays import is_null, is_scalar
+from colonnade.h5.nodes import object_at
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import describe
 from colonnade.layouts.raw_node import RawNode, is_link_name, open_member

@@ -14,7 +14,8 @@ from colonnade import limits
 from colonnade.columns.raw import cut
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError
-from colonnade.h5.nodes import Array, boxes, object_at, read_array
+from colonnade.h5.arrays import Array, boxes, read_array
+from colonnade.h5.nodes import object_at
 from colonnade.layouts.anndata.raw import RawElement, RawFrame
 from colonnade.model import Breach, ColumnInfo, DatasetInfo
 from colonnade.nodes.elements import claims_too_much, dataset_column
