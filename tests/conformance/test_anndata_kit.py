@@ -16,7 +16,7 @@ import pytest
 import colonnade as cn
 from colonnade.anndata import read
 from colonnade.checking import layout_rules
-from colonnade.h5 import nodes
+from colonnade.h5 import arrays
 from colonnade.layouts.anndata import names, rules, rules_values
 from tests.conformance.anndata import make
 from tests.conformance.test_kit import check_said, content, expected, is_needed, places
@@ -120,7 +120,7 @@ def test_what_anndata_writes_is_silent(compression: Any, tmp_path: Path) -> None
 def test_values_are_read_by_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_limits: SetLimits) -> None:
     """A large array is read in boxes of bounded size, of any rank."""
     sizes: list[int] = []
-    read = nodes.read_array
+    read = arrays.read_array
 
     def counted(dataset: Any, part: Any = ()) -> Any:
         found = read(dataset, part)

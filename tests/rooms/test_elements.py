@@ -24,7 +24,7 @@ from anndata.tests.helpers import assert_equal
 import colonnade as cn
 from colonnade.anndata import AwkwardBuffers, Categorical, Members, Nullable, SparseMatrix
 from colonnade.errors import ConflictError, CorruptError, DataError, FormatError, UnsupportedError, UsageError
-from colonnade.h5 import nodes
+from colonnade.h5 import arrays, nodes
 from tests.conftest import SetLimits
 from tests.generated import generated
 
@@ -545,7 +545,7 @@ def test_arrays_are_chunked_and_compressed_as_is_asked_for(h5: h5py.File) -> Non
 def test_a_dataset_of_h5py_is_copied_block_by_block(h5: h5py.File, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same as the array that it holds; of large ones no more than a few MiB are in memory."""
     sizes: list[int] = []
-    original = nodes.read_checked
+    original = arrays.read_checked
 
     def counted(dataset: Any, part: tuple[slice, ...] = ()) -> Any:
         read = original(dataset, part)
