@@ -1,19 +1,20 @@
 """A replacement for the standard library's `dataclass` that costs a fraction at import.
 
 The standard decorator compiles six methods for every class at every start, which would be most of the time to import
-this package. Here only `__init__` is compiled; all classes share the other methods. Meaning and options are the
-standard ones, but only `frozen`, `slots` and `eq` are supported. `field`, `replace`, `fields` and `asdict` of the
-standard library work with these classes. A class can extend at most one dataclass.
+this package. Here only `__init__` is compiled, when the first object of the class is created; all classes share the
+other methods. Meaning and options are the standard ones, but only `frozen`, `slots` and `eq` are supported. `field`,
+`fields`, `asdict` and `replace` of the standard library work with these classes; `replace` of this module does not
+create the standard class first. A class can extend at most one dataclass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import MISSING, Field, FrozenInstanceError, field, make_dataclass, replace
+from dataclasses import MISSING, Field, FrozenInstanceError, field, make_dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["dataclass"]
+__all__ = ["dataclass", "replace"]
 
 ClassMembers = dict[str, "Field[Any]"]
 
@@ -51,7 +52,7 @@ def quick_dataclass(cls: type | None = None, *, frozen: bool = False, slots: boo
 def _made(cls: type, frozen: bool, slots: bool, eq: bool) -> type:
     own = {name: _member(cls, name, annotation) for name, annotation in cls.__annotations__.items()}
     members: ClassMembers = {**getattr(cls, "__members__", {}), **own}
-    methods: dict[str, object] = {"__init__": _init_of(cls, members, frozen), "__repr__": _repr, "__replace__": replace}
+    methods: dict[str, object] = {"__init__": _Init(members, frozen), "__repr__": _repr, "__replace__": _replaced}
     if eq:
         methods |= {"__eq__": _equal, "__hash__": _hash if frozen else None}
     if frozen:
@@ -87,6 +88,20 @@ def _member(cls: type, name: str, annotation: object) -> Field[Any]:
         delattr(cls, name)
     member.name, member.type = name, annotation
     return member
+
+
+class _Init:
+    """The `__init__` of a class, compiled on first access: a short command creates objects of few classes."""
+
+    def __init__(self, members: ClassMembers, frozen: bool) -> None:
+        self._members, self._frozen = members, frozen
+
+    def __get__(self, record: object, cls: type) -> Callable[..., None]:
+        for base in cls.__mro__:
+            if base.__dict__.get("__init__") is self:
+                setattr(base, "__init__", _init_of(base, self._members, self._frozen))  # noqa: B010 - mypy forbids the other
+        init: Callable[..., None] = getattr(cls if record is None else record, "__init__")  # noqa: B009
+        return init
 
 
 def _init_of(cls: type, members: ClassMembers, frozen: bool) -> Callable[..., None]:
@@ -156,7 +171,17 @@ def _set_state(self: Any, state: list[object]) -> None:
         object.__setattr__(self, name, value)
 
 
+def _replaced(self: Any, /, **changes: object) -> Any:
+    """The object with some of its members changed: what `replace` of the standard library does."""
+    members = self.__members__
+    for name in changes:
+        if name in members and not members[name].init:
+            raise TypeError(f"{name} of {self.__class__.__name__} cannot be changed: it is not an argument")
+    given = {name: getattr(self, name) for name, one in members.items() if one.init and name not in changes}
+    return self.__class__(**given, **changes)
+
+
 if TYPE_CHECKING:
-    from dataclasses import dataclass
+    from dataclasses import dataclass, replace
 else:
-    dataclass = quick_dataclass
+    dataclass, replace = quick_dataclass, _replaced
