@@ -29,7 +29,7 @@ import pyarrow as pa
 import colonnade as cn
 from bench.appends import find
 from bench.timing import Took, print_table, print_verdict, run_in_turns, timed
-from colonnade.pager.journal import Durability
+from colonnade.pager.options import Durability
 
 ROWS = 10_000
 CHUNK_ROWS = 65_536

@@ -25,11 +25,11 @@ FLOORS: list[tuple[str, list[str]]] = [
         "ground",
         [
             "errors",
+            "dataclass",
             "limits",
             "arrays",
             "kernels",
             "threads",
-            "dataclass",
             "sealed",
             "compute",
             "model",

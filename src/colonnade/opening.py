@@ -21,10 +21,10 @@ from colonnade.format.readable import ReadFile
 from colonnade.format.source import UnknownToReader
 from colonnade.nodes.protocols import Notes
 from colonnade.pager import disk
+from colonnade.pager.half_commits import check_whole
 from colonnade.pager.locks import WaitRequest
 from colonnade.pager.options import Care, Links, Mode, Target
 from colonnade.pager.readers import CommittedFile, read_between_commits
-from colonnade.pager.recovery import check_whole
 from colonnade.pager.sources import StreamBytes
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from colonnade.errors import ConflictError
 from colonnade.pager import disk
 from colonnade.pager.disk import Disk
 from colonnade.pager.held_pages import PAGE
-from colonnade.pager.journal import Durability
+from colonnade.pager.options import Durability
 from colonnade.query import scan
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]

@@ -25,10 +25,12 @@ from colonnade.errors import ColonnadeError, ConflictError
 from colonnade.pager import disk as pager_disk
 from colonnade.pager import journal
 from colonnade.pager.disk import Disk
+from colonnade.pager.half_commits import find_mark
 from colonnade.pager.held_pages import PAGE
-from colonnade.pager.journal import Durability, journal_path
 from colonnade.pager.locks import lock_path
-from colonnade.pager.recovery import find_mark, roll_back
+from colonnade.pager.marks import journal_path
+from colonnade.pager.options import Durability
+from colonnade.pager.recovery import roll_back
 from tests.conftest import SetLimits
 from tests.faults.changes import ACTS, CHANGES, N_ROWS, Act, Change, make_file, rows
 from tests.faults.disk import Crash, FaultyDisk, Remains

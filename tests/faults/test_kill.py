@@ -13,8 +13,10 @@ import colonnade as cn
 from colonnade.errors import ConflictError
 from colonnade.pager import locks
 from colonnade.pager.disk import Disk
-from colonnade.pager.journal import Durability, JournaledFile, journal_path
+from colonnade.pager.journal import JournaledFile
 from colonnade.pager.locks import WriterLock, lock_path
+from colonnade.pager.marks import journal_path
+from colonnade.pager.options import Durability
 from tests.faults.changes import make_file, rows
 from tests.faults.states import objects_state, tables_state
 from tests.faults.test_crashes import leave_stale_lock

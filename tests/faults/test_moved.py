@@ -21,10 +21,11 @@ from colonnade.errors import ConflictError
 from colonnade.h5 import capi
 from colonnade.h5.files import FileHandle
 from colonnade.pager.disk import Disk
+from colonnade.pager.half_commits import find_mark
 from colonnade.pager.held_pages import PAGE
-from colonnade.pager.journal import MAGIC, JournaledFile, journal_path
-from colonnade.pager.marks import MARK_BYTES, Mark, pack_mark
-from colonnade.pager.recovery import find_mark, roll_back
+from colonnade.pager.journal import MAGIC, JournaledFile
+from colonnade.pager.marks import MARK_BYTES, Mark, journal_path, pack_mark
+from colonnade.pager.recovery import roll_back
 from tests.conftest import SetLimits
 from tests.faults.changes import make_file, rows
 from tests.faults.test_crashes import OPENINGS

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 import colonnade as cn
-from colonnade.pager.journal import Durability
+from colonnade.pager.options import Durability
 from tests.faults.changes import rows
 
 N_SLOTS = 4

@@ -16,7 +16,8 @@ from colonnade import limits
 from colonnade.pager import journal
 from colonnade.pager.disk import Disk
 from colonnade.pager.held_pages import PAGE
-from colonnade.pager.journal import JournaledFile, journal_path
+from colonnade.pager.journal import JournaledFile
+from colonnade.pager.marks import journal_path
 from tests.conftest import SetLimits
 
 

@@ -21,7 +21,7 @@ from colonnade.format.pipelines import decode_pipelines, encode_pipelines
 from colonnade.format.records import RecordForm, decode_records, encode_records
 from colonnade.format.source import Fields, HDF5Source
 from colonnade.model import FilterInfo
-from colonnade.pager.journal import journal_path
+from colonnade.pager.marks import journal_path
 from colonnade.pager.sources import BufferBytes
 from colonnade.sparse import find_sparse
 from colonnade.sparse.selections import (

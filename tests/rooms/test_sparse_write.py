@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import colonnade as cn
 from colonnade.errors import CorruptError, DataError, UnsupportedError, UsageError
-from colonnade.pager.journal import journal_path
+from colonnade.pager.marks import journal_path
 from colonnade.sparse import find_sparse, verify_sparse
 
 from .sparse_decoder import Decoder

@@ -46,7 +46,7 @@ CACHES = {
     "h5/links.py _without_cache": "a list of libhdf5 that never changes",
     "h5/outside.py access_by": "three lists of libhdf5 that never change",
     "layouts/artifactdb/metadata.py _read_once": "the state of the document is part of the key",
-    "pager/journal.py journal_path": OF_NAMES,
+    "pager/marks.py journal_path": OF_NAMES,
     "pager/locks.py lock_path": OF_NAMES,
     "pager/receipts.py _receipt_path_as": OF_NAMES,
     "query/scan.py _memory": "the memory of the machine",

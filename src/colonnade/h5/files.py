@@ -31,8 +31,9 @@ from colonnade.nodes import Group, Node
 from colonnade.nodes.damage import hdf5_errors, lack_of, raise_lack, to_corrupt_error
 from colonnade.nodes.protocols import Notes
 from colonnade.pager import disk
+from colonnade.pager.half_commits import check_whole, find_mark
 from colonnade.pager.interrupts import hold_signals, release_signals, shielded
-from colonnade.pager.journal import JournaledFile, journal_path
+from colonnade.pager.journal import JournaledFile
 from colonnade.pager.locks import (
     HDF5Lock,
     WaitRequest,
@@ -42,9 +43,10 @@ from colonnade.pager.locks import (
     lock_path,
     read_stamp,
 )
+from colonnade.pager.marks import journal_path
 from colonnade.pager.options import Care, Links, Mode, Target, stream_size
 from colonnade.pager.readers import wait_for_commit
-from colonnade.pager.recovery import check_whole, clear_place, find_mark, roll_back
+from colonnade.pager.recovery import clear_place, roll_back
 from colonnade.pager.safe_files import part_path
 from colonnade.pager.sources import ByteSource, JournaledBytes, StreamBytes
 

@@ -43,9 +43,8 @@ import io
 import os
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -57,13 +56,14 @@ from colonnade.pager.held_pages import PAGE, HeldPages, ranges_of, split_pages
 from colonnade.pager.interrupts import OPEN_FOR_CHANGES, shielded
 from colonnade.pager.latch import Latch, LibraryLock, NoLibrary
 from colonnade.pager.locks import HDF5Lock
-from colonnade.pager.marks import MARK_BYTES, Mark, pack_mark, place_with_room
+from colonnade.pager.marks import MARK_BYTES, Mark, journal_path, pack_mark, place_with_room
 from colonnade.threads import begin_aside, default_threads
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-Durability = Literal["full", "fast"]
+    from colonnade.pager.options import Durability
+
 MAGIC = b"COLJRNL2"
 DIGESTS = (1 << 64) - 1  # the page number of the record that holds digests
 HEADER = struct.Struct("<8sIQ16sQQ")
@@ -71,11 +71,6 @@ RECORD = struct.Struct("<QI")
 CHECK = struct.Struct("<I")
 DIGEST = struct.Struct("<QI")
 MOST_COPIED_AT_ONCE = 256  # pages written with one call
-
-
-@lru_cache(maxsize=256)  # called before and after every read
-def journal_path(path: Path) -> Path:
-    return path.with_name(path.name + "-journal")
 
 
 class JournaledFile(io.RawIOBase):

@@ -22,6 +22,8 @@ from __future__ import annotations
 
 import os
 import struct
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from colonnade import limits
@@ -96,3 +98,8 @@ def _is_data(file: ByteSource) -> bool:
             return int.from_bytes(head[first + 2 * width : first + 3 * width], "little") == file.size
         at = at * 2 or 512
     return False
+
+
+@lru_cache(maxsize=256)  # called before and after every read
+def journal_path(path: Path) -> Path:
+    return path.with_name(path.name + "-journal")

@@ -7,13 +7,13 @@ from typing import IO, Any, Literal
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
-from colonnade.pager.journal import Durability
 from colonnade.pager.locks import Locking
 
 Mode = Literal["r", "r+", "w", "a"]
 HardLinks = Literal["refuse", "allow"]
 Links = Literal["folder", "none", "any"]
 Library = Literal["auto", "never"]
+Durability = Literal["full", "fast"]
 Target = str | os.PathLike[str] | IO[bytes] | Any
 
 

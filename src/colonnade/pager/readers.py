@@ -15,8 +15,8 @@ from typing import Protocol, TypeVar
 
 from colonnade.errors import ConflictError, UsageError
 from colonnade.pager.disk import Disk
+from colonnade.pager.half_commits import find_mark, half_commit
 from colonnade.pager.interrupts import hold_signals, pause, release_signals, shielded
-from colonnade.pager.journal import journal_path
 from colonnade.pager.locks import (
     Locking,
     WaitRequest,
@@ -25,7 +25,7 @@ from colonnade.pager.locks import (
     has_writer,
     read_stamp,
 )
-from colonnade.pager.recovery import find_mark, half_commit, roll_back
+from colonnade.pager.marks import journal_path
 from colonnade.pager.safe_files import open_existing
 from colonnade.pager.sources import ByteSource, LocalBytes
 
@@ -257,6 +257,8 @@ def _recover(path: Path, deadline: float, disk: Disk) -> bool:
         with suppress(ConflictError):
             lock = WriterLock(path, 0)
         if lock is not None:
+            from colonnade.pager.recovery import roll_back  # with the journal, which readers hardly ever need
+
             roll_back(path, disk, max(0.0, deadline - time.monotonic()))
         return lock is not None
     finally:

@@ -24,11 +24,11 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError
 from colonnade.pager.checksum import crc32
 from colonnade.pager.disk import Disk
+from colonnade.pager.half_commits import find_mark, half_commit
 from colonnade.pager.held_pages import PAGE
-from colonnade.pager.journal import CHECK, DIGEST, DIGESTS, HEADER, MAGIC, journal_path, records, restore
+from colonnade.pager.journal import CHECK, DIGEST, DIGESTS, HEADER, MAGIC, records, restore
 from colonnade.pager.locks import HDF5Lock
-from colonnade.pager.marks import Mark, mark_in
-from colonnade.pager.sources import ByteSource, LocalBytes
+from colonnade.pager.marks import journal_path
 
 State = Literal["whole", "half", "other"]
 _BEGIN = MAGIC[:-1]  # journals of every version begin with this
@@ -86,33 +86,6 @@ def clear_place(path: Path, disk: Disk, timeout: float = 0.0) -> None:
         disk.unlink(journal_path(path))
     else:
         _keep_aside(path, disk, journal)
-
-
-def find_mark(path: Path, disk: Disk) -> Mark | None:
-    """The mark of a file; None if no commit is incomplete."""
-    descriptor = disk.open(path, write=False)
-    try:
-        return mark_in(LocalBytes(descriptor, str(path), disk))
-    finally:
-        disk.close(descriptor)
-
-
-def check_whole(file: ByteSource) -> None:
-    """Raise if bytes without a folder that could hold a journal (a stream, a buffer) have an incomplete commit."""
-    mark = mark_in(file)
-    if mark is not None:
-        raise half_commit(Path(file.name), mark)
-
-
-def half_commit(path: Path, mark: Mark) -> ConflictError:
-    """The error for a file that holds half a commit and whose journal is missing."""
-    return ConflictError(
-        f"cannot open {path}: it holds half a commit of a writer that crashed, and the journal that undoes it, "
-        f"{mark.journal_name!r}, is missing or incomplete. Put that journal next to the file as "
-        f"{journal_path(path).name!r} and open it again, or use a backup of the file",
-        path=str(path),
-        journal=mark.journal_name,
-    )
 
 
 def _read_journal(path: Path, disk: Disk) -> bytes | None:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from colonnade.errors import ConflictError, FormatError, UsageError
 from colonnade.pager import disk
+from colonnade.pager.half_commits import check_whole
 from colonnade.pager.options import Mode
 from colonnade.pager.readers import CommittedFile
 from colonnade.pager.receipts import Receipts, file_state, load_receipts, save_receipts
-from colonnade.pager.recovery import check_whole
 from colonnade.pager.sources import BufferBytes, ByteSource, StreamBytes
 
 if TYPE_CHECKING:

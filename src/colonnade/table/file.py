@@ -24,9 +24,8 @@ from colonnade.nodes.damage import to_corrupt_error, translate_hdf5_errors
 from colonnade.nodes.paths import join_path, walk_groups
 from colonnade.opening import open_file
 from colonnade.pager.interrupts import shielded
-from colonnade.pager.journal import Durability
 from colonnade.pager.locks import Locking
-from colonnade.pager.options import Care, HardLinks, Library, Links, Target
+from colonnade.pager.options import Care, Durability, HardLinks, Library, Links, Target
 from colonnade.pager.options import Mode as FileMode
 from colonnade.pager.readers import Attempts
 from colonnade.pager.receipts import Receipts, Trust, file_state, load_receipts, save_receipts
