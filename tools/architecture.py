@@ -27,6 +27,7 @@ FLOORS: list[tuple[str, list[str]]] = [
             "errors",
             "limits",
             "arrays",
+            "values",
             "kernels",
             "threads",
             "dataclass",

@@ -287,8 +287,8 @@ def create(
     finally:
         if not complete:
             target.remove()
-    drafts = [(join_path(path, column.name), column.dataset) for column in columns]
-    return table, [(where, dataset) for where, dataset in drafts if isinstance(dataset, SparseDraft)]
+    drafts = [(join_path(path, column.name), column.draft) for column in columns]
+    return table, [(where, sparse) for where, sparse in drafts if sparse is not None]
 
 
 def _note_pandas(group: Group, draft: Draft, columns: Iterable[WrittenColumn]) -> None:
@@ -298,7 +298,7 @@ def _note_pandas(group: Group, draft: Draft, columns: Iterable[WrittenColumn]) -
     note = draft.layout.edit.note_pandas
     for column in columns:
         if column.name in draft.source.notes:
-            note(column.dataset, draft.source.notes[column.name])
+            note(column.holder, draft.source.notes[column.name])
     if draft.source.frame_note is not None:
         note(group, draft.source.frame_note)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from colonnade.errors import CorruptError
 from colonnade.layouts.wide import is_wide, problems_of
@@ -30,7 +29,7 @@ def not_a_column(kind: NodeKind | None) -> Unfit:
     return Unfit("it cannot be opened" if kind == "broken" else f"it is a {kind}")
 
 
-def member_of(group: Group, name: str) -> Any:
+def member_of(group: Group, name: str) -> Dataset:
     """The dataset of this name in the group of a column."""
     dataset = group.open_dataset(name) if group.hard_kind(name) == "dataset" else None
     if dataset is None:

@@ -21,7 +21,7 @@ from colonnade.model import ColumnOptions, Progress, TableInfo
 from colonnade.nodes import Dataset, Group
 from colonnade.nodes.attributes import Attributes, read_values
 from colonnade.nodes.damage import to_corrupt_error, translate_hdf5_errors
-from colonnade.nodes.paths import join_path, walk_groups
+from colonnade.nodes.paths import is_dataset, join_path, walk_groups
 from colonnade.opening import open_file
 from colonnade.pager.interrupts import shielded
 from colonnade.pager.journal import Durability
@@ -585,7 +585,8 @@ class File(Sealed):
         except (FormatError, UnsupportedError):
             return [None]
         is_stored = column is not None and (column.is_masked or column.encoding in ("pointers", "levels"))
-        return [rows, companion] if is_stored and not isinstance(companion, pa.Array) else [rows]
+        datasets = [rows, companion] if is_stored and not isinstance(companion, pa.Array) else [rows]
+        return [node if is_dataset(node) else None for node in datasets]
 
     def _note_changes(self) -> None:
         """Record that everything written so far was written by this library."""

@@ -481,7 +481,10 @@ class Table(ReadableRows):
                 return read_values(self._group, self._layout.group_attributes, only)
             column = self._column(name)
             if column.storage == "sectioned":
-                attributes = self._layout.open_column(self._group, column)[0].attributes()
+                from colonnade.columns.raw import is_sectioned
+
+                rows, _ = self._layout.open_column(self._group, column)
+                attributes = rows.attributes() if is_sectioned(rows) else {}
                 return {key: attributes[key] for key in attributes if key not in self._layout.column_attributes}
             return read_values(column_node(self._group, column), self._layout.column_attributes, only)
 
@@ -585,7 +588,7 @@ class Table(ReadableRows):
                 raise UnsupportedError(
                     f"cannot read column {name!r} as it is stored: it is sparse. Use open_sparse", feature="raw sparse"
                 )
-            return read_stored(self._layout.open_column(self._group, column)[0], start, count)
+            return read_stored(self._layout.open_dataset(self._group, column), start, count)
 
         return self._file._consistent(read)
 
