@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from colonnade.columns.raw import (
     DatasetFetcher,
     Decoder,
     Fetcher,
+    Raw,
     fetched,
     is_sectioned,
     parts_of,
@@ -284,9 +285,9 @@ class ColumnReader:
         """The number of rows with storage in the file; the others are the fill. Visits every chunk."""
         return self._fetcher.written_rows()
 
-    def follow(self, row: int) -> object:
+    def follow(self, row: int) -> np.ndarray | None:
         """The array, or the part of it, that the reference in a row points to; None for a null reference."""
-        return self._stored.as_dataset.follow_reference(row, self.column.name)
+        return cast("np.ndarray | None", self._stored.as_dataset.follow_reference(row, self.column.name))
 
     def categories(self) -> pa.Array:
         """The categories of a categorical column, read once."""
@@ -304,17 +305,22 @@ class Opened(NamedTuple, Generic[R]):
     decoder: Decoder[R]
 
 
+def _row_decoder(form: Plain | Coded, column: ColumnInfo, categories: Categories) -> Decoder[Raw]:
+    """The decoder of rows that are elements of one dataset."""
+    kind = arrow_type(column)
+    if isinstance(form, Plain):
+        return PlainDecoder(column, kind) if form.codec is None else codec_decoder(column, kind, form.codec)
+    if form.codec is None:
+        return CodedDecoder(column, kind, categories)
+    return strict_decoder(column, kind, categories, form.codec)
+
+
 def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> Opened[Any]:
     """The fetcher and the decoder of a form: one case per form. What few columns need is imported late."""
     kind = arrow_type(column)
     match form:
-        case Plain(codec):
-            plain = PlainDecoder(column, kind) if codec is None else codec_decoder(column, kind, codec)
-            return Opened(stored.rows(column), plain)
-        case Coded(_, codec):
-            if codec is None:
-                return Opened(stored.rows(column), CodedDecoder(column, kind, stored.categories))
-            return Opened(stored.rows(column), strict_decoder(column, kind, stored.categories, codec))
+        case Plain() | Coded():
+            return Opened(stored.rows(column), _row_decoder(form, column, stored.categories))
         case Masked(of) if column.problem is not None:  # nothing can be read, so the mask is not opened
             return _opened(of, column, stored)
         case Masked(of):
@@ -326,9 +332,9 @@ def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> Opened[Any]:
             from colonnade.columns.masked import MaskedDecoder
             from colonnade.columns.sectioned import SectionedFetcher
 
-            assert is_sectioned(stored.dataset)  # as the layout opened it
+            assert is_sectioned(stored.dataset) and isinstance(of, (Plain, Coded))  # as the layout opened it
             fetcher = SectionedFetcher(column, stored.dataset, stored.n_threads)
-            return Opened(fetcher, MaskedDecoder(_opened(of, column, stored).decoder))
+            return Opened(fetcher, MaskedDecoder(_row_decoder(of, column, stored.categories)))
         case Pointers():
             from colonnade.columns.pointers import PointerDecoder, PointerFetcher, PointerHeap
 

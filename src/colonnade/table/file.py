@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar
+from typing import TYPE_CHECKING, Literal, Never, TypedDict, TypeVar
 
 import pyarrow as pa
 
@@ -36,10 +36,22 @@ from colonnade.table.table import Table
 from colonnade.threads import default_threads
 
 if TYPE_CHECKING:
+    import h5py
+
     from colonnade.edit.create import Draft, WriteMode
     from colonnade.h5.files import FileHandle
     from colonnade.layouts import NewSidecars
     from colonnade.layouts.foreign_tables import ForeignTable
+
+    class Asked(TypedDict, total=False):
+        """The arguments of `open` with which a pickled table is opened again."""
+
+        timeout: float
+        locking: Locking
+        trust: Trust
+        links: Links
+        n_threads: int | None
+
 
 T = TypeVar("T")
 
@@ -128,7 +140,7 @@ class File(Sealed):
         self._n_threads = n_threads if n_threads is not None else default_threads()
         self._trust: Trust = trust
         self._opened_by = handle.name
-        self._asked: dict[str, Any] = {}  # the arguments of `open`: a pickled table is opened again with them
+        self._asked: Asked = {}  # the arguments of `open`: a pickled table is opened again with them
         self._in_transaction = False
         self._spoiled = False
         self._read_only_since: str | None = None  # why its tables cannot be changed, if the mode is not the reason
@@ -139,7 +151,7 @@ class File(Sealed):
         self._n_verified = 0  # verifications so far: open indexes are trusted as of one of them
 
     @property
-    def h5(self) -> Any:
+    def h5(self) -> h5py.File:
         """The h5py.File (or the group that was opened), for the arrays next to the tables.
 
         It is replaced after a commit by another program, and after a rollback: get it again. In a file open for
@@ -149,7 +161,8 @@ class File(Sealed):
         self._handle.refresh()
         if self._handle.is_journaled:
             self._receipts_now()  # before the caller can write: later writes invalidate them
-        return self._handle.shown
+        shown: h5py.File = self._handle.shown
+        return shown
 
     @property
     def name(self) -> str:
