@@ -20,21 +20,18 @@ MOST_EXPRESSIONS = 3.1  # percent
 MOST_WORDS = {
     "anndata": 173,
     "cli": 2,
-    "columns": 59,
+    "columns": 2,
     "dataclass": 14,
-    "edit": 9,
-    "exchange": 83,
+    "edit": 2,
     "h5": 46,
-    "indexes": 4,
     "kernels": 4,
-    "layouts": 189,
+    "layouts": 21,
     "model": 2,
-    "nodes": 17,
-    "opening": 3,
+    "nodes": 4,
     "pager": 2,
-    "query": 6,
-    "sparse": 11,
-    "table": 26,
+    "query": 3,
+    "sparse": 2,
+    "table": 5,
 }
 
 

@@ -28,6 +28,7 @@ FLOORS: list[tuple[str, list[str]]] = [
             "dataclass",
             "limits",
             "arrays",
+            "values",
             "kernels",
             "threads",
             "sealed",

@@ -77,7 +77,7 @@ MOST_VAGUE_NAMES = {
     "format": 69,
     "h5": 86,
     "indexes": 32,
-    "layouts": 196,
+    "layouts": 193,
     "model": 9,
     "query": 47,
     "selection": 3,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, cast
 
 from colonnade.errors import UnsupportedError, UsageError
 from colonnade.format.nodes import open_file as open_bytes
@@ -28,6 +28,8 @@ from colonnade.pager.readers import CommittedFile, read_between_commits
 from colonnade.pager.sources import StreamBytes
 
 if TYPE_CHECKING:
+    import h5py
+
     from colonnade.h5.files import FileHandle
     from colonnade.nodes import Group, Node
 
@@ -177,16 +179,18 @@ class ByteHandle:
         return self._committed.wait_request()
 
     @property
-    def h5(self) -> Any:
+    def h5(self) -> h5py.File:
         """The h5py file, opened when it is first asked for."""
-        return self._by_library().h5
+        h5: h5py.File = self._by_library().h5
+        return h5
 
     @property
-    def shown(self) -> Any:
+    def shown(self) -> h5py.File:
         """The h5py file for the program, whose objects raise when others have changed the file."""
         handle = self._by_library()
         handle.refresh()
-        return handle.shown
+        shown: h5py.File = handle.shown
+        return shown
 
     def _by_library(self) -> FileHandle:
         if self._care.library == "never":

@@ -45,7 +45,7 @@ def test_every_kind_of_value(tmp_path: Path) -> None:
         for name, value in VALUES.items():
             found = array.attrs[name]
             assert same(found, value) if isinstance(value, np.ndarray) and value.shape else found == value, name
-        assert array.attrs["list"].dtype == np.dtype(">i2")
+        assert np.asarray(array.attrs["list"]).dtype == np.dtype(">i2")
     decoded = Decoder(path.read_bytes(), "g/s").attributes()
     assert decoded["units"] == (b"MeV", ()) and decoded["größe"] == ("für Ä".encode(), ())
     assert decoded["list"] == (struct.pack(">6h", 1, 2, 3, 4, 5, 6), (2, 3))

@@ -308,7 +308,7 @@ def test_a_change_of_one_column_describes_few(
         assert file["t"].to_arrow().num_rows == ROWS
     with h5py.File(path) as file:  # type: ignore[assignment]  # the label still lists every column, and each lists the label
         listed = {file[reference].name for reference in file["t/id"].attrs["_columns_list"]}  # type: ignore[attr-defined]
-        order = [name.decode() if isinstance(name, bytes) else name for name in file["t"].attrs["column-order"]]
+        order = [name.decode() if isinstance(name, bytes) else name for name in list(file["t"].attrs["column-order"])]
         assert listed == {f"/t/{name}" for name in order}
         assert all(file[file["t"][name].attrs["_indexes"][0]].name == "/t/id" for name in order)  # type: ignore[attr-defined]
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from colonnade.columns.raw import is_sectioned
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass, replace
 from colonnade.edit.index import Indexes
@@ -21,7 +22,7 @@ from colonnade.errors import ColonnadeError, CorruptError
 from colonnade.indexes.base import Wrong
 from colonnade.layouts import LAYOUTS, Layout, layout_of
 from colonnade.layouts.anndata_differences import face_differences
-from colonnade.layouts.contract import RawTable, Rules
+from colonnade.layouts.contract import AnyRules, RawTable
 from colonnade.model import Breach, ColumnInfo, Finding, Masked, Progress, Rule
 from colonnade.nodes import Dataset, Group
 from colonnade.nodes.damage import hdf5_errors
@@ -36,12 +37,12 @@ T = TypeVar("T")
 _RANKS = {"error": 0, "warning": 1, "note": 2}
 
 
-def layout_rules() -> dict[str, Rules]:
+def layout_rules() -> dict[str, AnyRules]:
     """What checks the tables of each layout that has rules."""
     return {name: rules for name, layout in LAYOUTS.items() if (rules := layout.rules) is not None}
 
 
-def rules_of(layout: Layout) -> Rules:
+def rules_of(layout: Layout) -> AnyRules:
     """What checks the tables of a layout, which has rules."""
     rules = layout.rules
     assert rules is not None  # tables of layouts without rules are counted, not checked
@@ -287,6 +288,7 @@ class Check:
         path = join_path(raw.path, column.name)
         try:
             dataset, companion = layout.open_column(raw.group, column)
+            assert not is_sectioned(dataset)  # these are checked with the sparse arrays
             if self._claims_too_much(path, column, dataset):
                 return
             if column.encoding is None:  # then the companion dataset is checked separately

@@ -22,7 +22,7 @@ import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -293,7 +293,7 @@ def python_values(array: pa.Array | pa.ChunkedArray) -> list[object]:
     return [_one(array)]
 
 
-def _one(array: pa.Array) -> Any:
+def _one(array: pa.Array) -> object:
     """The single value of an array, for values that Arrow cannot convert to Python."""
     kind = array.type
     if array.null_count:

@@ -104,7 +104,7 @@ class CarriedWriter:
         column = self._column
         return WrittenColumn(
             name=self.name,
-            dataset=self._dataset,
+            stored=self._dataset,
             form=ElementForm(column.type, arrow_type(column), column.fill),
             options=ColumnOptions(description=column.description),
             units=column.units,

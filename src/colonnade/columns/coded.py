@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,28 +23,32 @@ from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, Numbers
 from colonnade.columns.mapping import value_type
 from colonnade.columns.missing import Mask
 from colonnade.columns.plain import MOST_SHOWN, CodecDecoder, Standing, numbers_in, values_of
-from colonnade.columns.raw import Decoder, Present, Raw, any_of, part_of, set_column
+from colonnade.columns.raw import Companion, Companions, Decoder, Present, Raw, any_of, image_of, part_of, set_column
 from colonnade.columns.strings import Places, TextLookup
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.model import CategoriesInfo, CodeCodec, ColumnInfo
+from colonnade.nodes import Dataset
 from colonnade.nodes.heap_source import Strings
 
+R = TypeVar("R")
 MOST_UNWRITTEN_CATEGORIES = 1 << 20  # bytes of categories that were never written
 
 
 class Categories:
     """The categories of a column: a dataset, or an Arrow array from outside the file. Read once, when first needed."""
 
-    def __init__(self, column: ColumnInfo, stored: Any, values: pa.Array | None = None) -> None:
+    def __init__(self, column: ColumnInfo, stored: Companion, values: pa.Array | None = None) -> None:
         """If `values` are given, they are not read; a missing value is a category that cannot be decoded."""
         self._column, self.stored = column, stored
         self._values = values
         self._lookup: TextLookup | None = None
 
     @classmethod
-    def of(cls, column: ColumnInfo, companion: Any) -> Categories:
+    def of(cls, column: ColumnInfo, companion: Companion | Companions | Categories) -> Categories:
         """The companion of a column, if it is not categories already."""
-        return companion if isinstance(companion, Categories) else cls(column, companion)
+        if isinstance(companion, Categories):
+            return companion
+        return cls(column, None if isinstance(companion, Companions) else companion)
 
     @property
     def info(self) -> CategoriesInfo:
@@ -57,7 +61,7 @@ class Categories:
         if self._values is None:
             if self.stored is None:
                 raise FormatError(f"column {self._column.name!r} has no categories", column=self._column.name)
-            self._values = self._given(self.stored) if isinstance(self.stored, pa.Array) else self._read()
+            self._values = self._given(self.stored) if isinstance(self.stored, pa.Array) else self._read(self.stored)
         return self._values
 
     def codes_of(self, text: bytes, values: pa.Array) -> Places:
@@ -80,24 +84,24 @@ class Categories:
         except pa.ArrowException as error:
             raise FormatError(f"column {name!r}: its categories are not {kind}: {error}", column=name) from error
 
-    def _read(self) -> pa.Array:
-        info, dataset = self.info, self.stored.describe()
-        self._check_written(info.n_categories, dataset.type.size)
+    def _read(self, stored: Dataset) -> pa.Array:
+        info, dataset = self.info, stored.describe()
+        self._check_written(stored, info.n_categories, dataset.type.size)
         kind = value_type(info.type, info.units, info.arrow_type)
-        heap = self.stored.heap_source(dataset.type, dataset.filters)
+        heap = stored.heap_source(dataset.type, dataset.filters)
         strings = heap.read(0, info.n_categories) if heap is not None else None
         try:
             if strings is not None:
                 return decode_strings(strings, kind, None)
-            with self.stored.reading(dataset, 0, info.n_categories) as image:
+            with stored.reading(dataset, 0, info.n_categories) as image:
                 return decode(image, info.type, kind)
         except CorruptError as error:
             set_column(error, f"{self._column.name} (categories)")
             raise
 
-    def _check_written(self, n_categories: int, size: int) -> None:
+    def _check_written(self, stored: Dataset, n_categories: int, size: int) -> None:
         """Refuse to read many categories that were never written: a file may claim any number of them."""
-        n_written = self.stored.written_rows()
+        n_written = stored.written_rows()
         if (n_categories - n_written) * max(size, 1) > MOST_UNWRITTEN_CATEGORIES:
             name = self._column.name
             raise UnsupportedError(
@@ -114,54 +118,55 @@ class CodedDecoder:
         self._stored, self._fill, self._kind, self._categories = column.type, column.fill, kind, categories
         self._is_text = pa.types.is_string(kind)
 
-    def array(self, raw: Any) -> pa.Array:
+    def array(self, raw: Raw) -> pa.Array:
         values = self._categories.values()
         if self._is_text and not values.null_count:
-            return decode_coded_text(raw, values, self._fill)
-        coded = _dictionary(decode_codes(raw, len(values), self._fill), values, self._kind)
+            return decode_coded_text(image_of(raw), values, self._fill)
+        coded = _dictionary(decode_codes(image_of(raw), len(values), self._fill), values, self._kind)
         return coded.cast(pa.string()) if self._is_text else coded
 
-    def numbers(self, raw: Any) -> tuple[Numbers, Mask | None]:
-        return decode_code_numbers(raw, self._categories.info.n_categories, self._fill)
+    def numbers(self, raw: Raw) -> tuple[Numbers, Mask | None]:
+        return decode_code_numbers(image_of(raw), self._categories.info.n_categories, self._fill)
 
-    def keys(self, raw: Any) -> Keys:
+    def keys(self, raw: Raw) -> Keys:
         codes, missing = self.numbers(raw)
         return NumberKeys(codes, np.zeros(len(codes), dtype=bool) if missing is None else missing)
 
-    def key_array(self, raw: Any) -> pa.Array:
-        codes = decode_codes(raw, self._categories.info.n_categories, self._fill)
-        return codes.cast(pa.from_numpy_dtype(raw.dtype))
+    def key_array(self, raw: Raw) -> pa.Array:
+        image = image_of(raw)
+        codes = decode_codes(image, self._categories.info.n_categories, self._fill)
+        return codes.cast(pa.from_numpy_dtype(image.dtype))
 
     def values(self, keys: Keys) -> pa.Array:
         return values_of(keys, self._stored, self.array)
 
-    def part(self, raw: Any, begin: int, end: int) -> Any:
+    def part(self, raw: Raw, begin: int, end: int) -> Raw:
         return part_of(raw, begin, end)
 
 
-class TextDecoder:
+class TextDecoder(Generic[R]):
     """Decodes strings stored by categories whose keys are the strings and not the codes."""
 
-    def __init__(self, coded: Decoder) -> None:
+    def __init__(self, coded: Decoder[R]) -> None:
         self._coded = coded
 
-    def array(self, raw: Any) -> pa.Array:
+    def array(self, raw: R) -> pa.Array:
         return self._coded.array(raw)
 
-    def numbers(self, raw: Any) -> tuple[Numbers, Mask | None]:
+    def numbers(self, raw: R) -> tuple[Numbers, Mask | None]:
         return self._coded.numbers(raw)
 
-    def keys(self, raw: Any) -> Keys:
+    def keys(self, raw: R) -> Keys:
         return ByteKeys(self.key_array(raw))
 
-    def key_array(self, raw: Any) -> pa.Array:
+    def key_array(self, raw: R) -> pa.Array:
         return self._coded.array(raw).cast(pa.binary())
 
     def values(self, keys: Keys) -> pa.Array:
         assert isinstance(keys, ByteKeys)  # as returned by keys
         return keys.array.cast(pa.string())
 
-    def part(self, raw: Any, begin: int, end: int) -> Any:
+    def part(self, raw: R, begin: int, end: int) -> R:
         return self._coded.part(raw, begin, end)
 
 

@@ -17,7 +17,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from decimal import Context, Decimal
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -203,7 +202,7 @@ class NumberKeys(Keys):
             return self._among(test.keys)
         raise TypeError(f"numbers cannot be tested for {test}")
 
-    def _exact(self, key: Key) -> Any:
+    def _exact(self, key: Key) -> Key | np.float64:
         """The key as a scalar that NumPy compares exactly: it would round a Python float to the array's width."""
         return np.float64(key) if self.values.dtype.kind == "f" else key
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from colonnade.columns.keys import Keys, Numbers
 from colonnade.columns.missing import Mask
 from colonnade.columns.plain import keys_in
 from colonnade.columns.raw import (
+    Companion,
     DatasetFetcher,
     Decoder,
     Fetcher,
@@ -33,44 +35,46 @@ from colonnade.nodes.elements import dataset_column
 from colonnade.nodes.heap_source import Strings
 from colonnade.selection import RowNumbers
 
+R = TypeVar("R")
 
-class MaskedDecoder:
+
+class MaskedDecoder(Generic[R]):
     """Decodes the rows by the decoder of their own form, and marks the missing ones."""
 
-    def __init__(self, inner: Decoder) -> None:
+    def __init__(self, inner: Decoder[R]) -> None:
         self._inner = inner
 
-    def array(self, raw: MaskedRaw) -> pa.Array:
+    def array(self, raw: MaskedRaw[R]) -> pa.Array:
         return _with_missing(self._inner.array(raw.rows), raw.missing)
 
-    def numbers(self, raw: MaskedRaw) -> tuple[Numbers, Mask | None]:
+    def numbers(self, raw: MaskedRaw[R]) -> tuple[Numbers, Mask | None]:
         return self._inner.numbers(raw.rows)[0], raw.missing
 
-    def keys(self, raw: MaskedRaw) -> Keys:
+    def keys(self, raw: MaskedRaw[R]) -> Keys:
         return keys_in(self.key_array(raw))
 
-    def key_array(self, raw: MaskedRaw) -> pa.Array:
+    def key_array(self, raw: MaskedRaw[R]) -> pa.Array:
         return _with_missing(self._inner.key_array(raw.rows), raw.missing)
 
     def values(self, keys: Keys) -> pa.Array:
         return self._inner.values(keys)
 
-    def part(self, raw: MaskedRaw, begin: int, end: int) -> MaskedRaw:
+    def part(self, raw: MaskedRaw[R], begin: int, end: int) -> MaskedRaw[R]:
         rows = self._inner.part(raw.rows, begin, end)
         return MaskedRaw(rows, None if raw.missing is None else raw.missing[begin:end])
 
 
-class MaskedFetcher:
+class MaskedFetcher(Generic[R]):
     """Rows of a dataset, each with its mask."""
 
-    def __init__(self, column: ColumnInfo, rows: Fetcher, mask: Dataset) -> None:
-        if mask is None:
+    def __init__(self, column: ColumnInfo, rows: Fetcher[R], mask: Companion) -> None:
+        if mask is None or isinstance(mask, pa.Array):
             raise FormatError(f"column {column.name!r} has lost its mask", column=column.name)
         self._rows, self.source = rows, rows.source
         self._mask = DatasetFetcher(mask_column(column, mask), mask, rows.n_threads)
         self.n_threads = self._mask.n_threads
 
-    def fetch(self, start: int, count: int) -> MaskedRaw | None:
+    def fetch(self, start: int, count: int) -> MaskedRaw[R] | None:
         rows = self._rows.fetch(start, count)
         mask = None if rows is None else self._mask.fetch(start, count)
         if rows is None or mask is None:
@@ -78,11 +82,11 @@ class MaskedFetcher:
         return MaskedRaw(rows, self._missing(mask, lambda place: start + place))
 
     @contextmanager
-    def by_library(self, start: int, count: int, step: int = 1) -> Iterator[MaskedRaw]:
+    def by_library(self, start: int, count: int, step: int = 1) -> Iterator[MaskedRaw[R]]:
         with fetched(self._rows, start, count, step) as rows, fetched(self._mask, start, count, step) as mask:
             yield MaskedRaw(rows, self._missing(mask, lambda place: start + place * step))
 
-    def take(self, rows: RowNumbers) -> MaskedRaw | None:
+    def take(self, rows: RowNumbers) -> MaskedRaw[R] | None:
         values = self._rows.take(rows)
         mask = None if values is None else self._mask.take(rows)
         if values is None or mask is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -371,7 +371,7 @@ class CodecDecoder:
     def __init__(
         self,
         column: ColumnInfo,
-        stand_for: Callable[[Any], Standing],
+        stand_for: Callable[[Raw], Standing],
         as_array: Callable[[Numbers, Mask | None], pa.Array],
     ) -> None:
         self._key_dtype = memory_dtype(key_type(column))
@@ -407,7 +407,7 @@ def codec_decoder(column: ColumnInfo, kind: pa.DataType, codec: Codec) -> CodecD
         return CodecDecoder(column, lambda raw: _truths(raw, column), lambda n, missing: boolean_array(n != 0, missing))
     if codec in ("date", "date-time"):
         parse = parse_dates if codec == "date" else lambda texts: parse_date_times(texts, kind.unit)
-        stand_for: Callable[[Any], Standing] = lambda raw: _times(raw, column, kind, parse)  # noqa: E731
+        stand_for: Callable[[Raw], Standing] = lambda raw: _times(raw, column, kind, parse)  # noqa: E731
     else:
         stand_for = lambda raw: _NUMBERS[codec](raw, column)  # noqa: E731
     return CodecDecoder(column, stand_for, lambda numbers, missing: fixed_array(numbers, kind, missing))
@@ -445,12 +445,12 @@ def _r_doubles(raw: Raw, column: ColumnInfo) -> Standing:
     return image, any_of((low == R_NA) & np.isnan(image))
 
 
-_NUMBERS: dict[Codec, Callable[[Any, ColumnInfo], Standing]] = {"double": _doubles, "bits": _bits, "r": _r_doubles}
+_NUMBERS: dict[Codec, Callable[[Raw, ColumnInfo], Standing]] = {"double": _doubles, "bits": _bits, "r": _r_doubles}
 
 
-def numbers_in(raw: Any, column: ColumnInfo) -> Image:
+def numbers_in(raw: Raw, column: ColumnInfo) -> Image:
     """The rows as read; raises a FormatError unless they are numbers of a native width."""
-    if isinstance(raw, Strings) or raw.dtype.kind not in "iuf":
+    if isinstance(raw, (Strings, Present)) or raw.dtype.kind not in "iuf":
         raise FormatError(f"column {column.name!r} holds {column.type}, which is not a number", column=column.name)
     return np.ascontiguousarray(raw)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +21,12 @@ from colonnade.columns.keys import ByteKeys, Keys, Numbers
 from colonnade.columns.missing import Mask
 from colonnade.columns.plain import Texts, equal_texts
 from colonnade.columns.raw import (
+    Companion,
     DatasetFetcher,
-    Present,
+    Raw,
     any_of,
     fetched,
+    image_of,
     part_of,
     parts_of,
     runs,
@@ -52,9 +54,16 @@ class HeapSpans(NamedTuple):
 class PointerHeap:
     """The bytes that the rows of a column point to."""
 
-    def __init__(self, column: ColumnInfo, dataset: Dataset) -> None:
-        self.column, self.dataset = column, dataset
+    def __init__(self, column: ColumnInfo, stored: Companion) -> None:
+        self.column, self._stored = column, stored
         self._bytes: DatasetFetcher | None = None
+
+    @property
+    def dataset(self) -> Dataset:
+        """The dataset of the heap."""
+        if self._stored is None or isinstance(self._stored, pa.Array):
+            raise FormatError(f"column {self.column.name!r} has lost its heap", column=self.column.name)
+        return self._stored
 
     @property
     def n_bytes(self) -> int:
@@ -64,8 +73,7 @@ class PointerHeap:
         """`count` bytes from `start`."""
         try:
             with fetched(self._open(), start, count) as raw:
-                assert not isinstance(raw, (Strings, Present))  # bytes, without a fill
-                return decode_numbers(raw, self._open().column.type, None)[0]
+                return decode_numbers(image_of(raw), self._open().column.type, None)[0]
         except CorruptError as error:  # the error's rows are bytes of the heap, not rows of the column
             set_column(error, f"{self.column.name} (heap)")
             raise
@@ -90,7 +98,7 @@ class PointerHeap:
     def pointers(self, image: Image) -> HeapSpans:
         """Offsets and lengths, checked to be within the heap."""
         lengths, n_bytes = self.lengths(image), self.n_bytes
-        starts = image[image.dtype.names[0]].astype(np.uint64)  # type: ignore[index]
+        starts = image[(image.dtype.names or ("",))[0]].astype(np.uint64)
         room = np.uint64(n_bytes) - np.minimum(starts, np.uint64(n_bytes))
         outside = (starts > n_bytes) | (lengths > room)
         if outside.any():
@@ -102,8 +110,6 @@ class PointerHeap:
     def _open(self) -> DatasetFetcher:
         if self._bytes is None:
             name = self.column.name
-            if self.dataset is None:
-                raise FormatError(f"column {name!r} has lost its heap", column=name)
             info = self.dataset.describe()
             is_bytes = info.type.kind == "integer" and info.type.size == 1 and not info.type.signed
             if not is_bytes or info.shape is None or len(info.shape) != 1:
@@ -119,24 +125,24 @@ class PointerDecoder:
     def __init__(self, column: ColumnInfo, kind: pa.DataType, heap: PointerHeap) -> None:
         self._fill, self._kind, self._heap = column.fill, kind, heap
 
-    def array(self, raw: Any) -> pa.Array:
-        strings, missing = self._follow(raw)
+    def array(self, raw: Raw) -> pa.Array:
+        strings, missing = self._follow(image_of(raw))
         return strings_array(strings, self._kind, missing)
 
-    def numbers(self, raw: Any) -> tuple[Numbers, Mask | None]:
+    def numbers(self, raw: Raw) -> tuple[Numbers, Mask | None]:
         raise TypeError("strings have no numbers")
 
-    def keys(self, raw: Any) -> Keys:
+    def keys(self, raw: Raw) -> Keys:
         return ByteKeys(self.key_array(raw))
 
-    def key_array(self, raw: Any) -> pa.Array:
+    def key_array(self, raw: Raw) -> pa.Array:
         return self.array(raw).cast(pa.binary())
 
     def values(self, keys: Keys) -> pa.Array:
         assert isinstance(keys, ByteKeys)  # as returned by keys
         return keys.array.cast(pa.string())
 
-    def part(self, raw: Any, begin: int, end: int) -> Any:
+    def part(self, raw: Raw, begin: int, end: int) -> Raw:
         return part_of(raw, begin, end)
 
     def _follow(self, image: Image) -> tuple[Strings, Mask | None]:
@@ -164,10 +170,10 @@ class PointerFetcher:
     def __init__(self, rows: DatasetFetcher, heap: PointerHeap) -> None:
         self._rows, self._heap = rows, heap
 
-    def fetch(self, start: int, count: int) -> Any:
+    def fetch(self, start: int, count: int) -> Raw | None:
         return self._rows.fetch(start, count)
 
-    def by_library(self, start: int, count: int, step: int = 1) -> AbstractContextManager[Any]:
+    def by_library(self, start: int, count: int, step: int = 1) -> AbstractContextManager[Raw]:
         return self._rows.by_library(start, count, step)
 
     def take(self, rows: RowNumbers) -> Image:
@@ -194,9 +200,8 @@ class PointerFetcher:
 
     def _image(self, start: int, count: int) -> Image:
         """The pointers of these rows."""
-        with fetched(self._rows, start, count) as image:
-            assert not isinstance(image, (Strings, Present))  # pointers are records
-            pointers: Image = image.copy()
+        with fetched(self._rows, start, count) as raw:
+            pointers: Image = image_of(raw).copy()
             return pointers
 
 

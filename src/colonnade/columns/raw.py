@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,11 @@ from colonnade.nodes.heap_source import HeapSource, Strings
 from colonnade.selection import RowNumbers
 from colonnade.stored_dtypes import memory_dtype, raw_dtype
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+    from colonnade.sparse.rows import SparseRows
+
 
 class Present(NamedTuple):
     """Elements that were checked for the fill while they were read: none of them is missing."""
@@ -33,43 +38,56 @@ Raw = Image | Strings | Present
 """Rows of one dataset as read: elements in memory form, or bytes of variable length."""
 
 
-class MaskedRaw(NamedTuple):
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class MaskedRaw(NamedTuple, Generic[R]):
     """Rows as read, and a mask of missing rows (None if no row is missing)."""
 
-    rows: Raw
+    rows: R
     missing: Mask | None
+
+
+def is_sectioned(rows: Dataset | SparseRows) -> TypeIs[SparseRows]:
+    """Whether these are rows in sectioned chunks, which no HDF5 library reads."""
+    return not getattr(rows, "is_dataset", False)
+
+
+Companion = Dataset | pa.Array | None
+"""What the rows of a column are read with: a dataset, or categories from outside the file."""
 
 
 class Companions(NamedTuple):
     """The companion of a form that contains another form, and the companion of that one."""
 
-    own: object
-    inner: object
+    own: Companion
+    inner: Companion
 
 
-class Decoder(Protocol):
+class Decoder(Protocol[R]):
     """Makes values of raw rows. Each form has its own; an invalid row raises a CorruptError that gives its position."""
 
-    def array(self, raw: Any) -> pa.Array:
+    def array(self, raw: R) -> pa.Array:
         """The values as an Arrow array."""
 
-    def numbers(self, raw: Any) -> tuple[Numbers, Mask | None]:
+    def numbers(self, raw: R) -> tuple[Numbers, Mask | None]:
         """The keys as native numbers, and a mask of missing rows (None if no row is missing)."""
 
-    def key_array(self, raw: Any) -> pa.Array:
+    def key_array(self, raw: R) -> pa.Array:
         """The keys as an Arrow array of numbers, bytes or decimals."""
 
-    def keys(self, raw: Any) -> Keys:
+    def keys(self, raw: R) -> Keys:
         """The keys, by which rows are compared."""
 
     def values(self, keys: Keys) -> pa.Array:
         """The values that these keys stand for, missing for missing keys."""
 
-    def part(self, raw: Any, begin: int, end: int) -> Any:
+    def part(self, raw: R, begin: int, end: int) -> R:
         """A slice of raw rows."""
 
 
-class Fetcher(Protocol):
+class Fetcher(Protocol[R_co]):
     """Reads raw rows from a file. Several threads may read at the same time; `n_threads` is how many are useful."""
 
     n_threads: int
@@ -78,13 +96,13 @@ class Fetcher(Protocol):
     def source(self) -> ChunkSource | HeapSource | None:
         """What single elements can be read from past libhdf5, if there is one."""
 
-    def fetch(self, start: int, count: int) -> Any:
+    def fetch(self, start: int, count: int) -> R_co | None:
         """These rows, read past libhdf5 (directly from the file); None if that is not possible."""
 
-    def by_library(self, start: int, count: int, step: int = 1) -> AbstractContextManager[Any]:
+    def by_library(self, start: int, count: int, step: int = 1) -> AbstractContextManager[R_co]:
         """`count` rows (start, start+step, ...), valid inside the context."""
 
-    def take(self, rows: RowNumbers) -> Any:
+    def take(self, rows: RowNumbers) -> R_co | None:
         """Scattered rows; None if they must be read as ranges."""
 
     def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
@@ -99,7 +117,7 @@ class Fetcher(Protocol):
 
 
 @contextmanager
-def fetched(fetcher: Fetcher, start: int, count: int, step: int = 1) -> Iterator[Any]:
+def fetched(fetcher: Fetcher[R], start: int, count: int, step: int = 1) -> Iterator[R]:
     """These rows, past libhdf5 if possible."""
     raw = fetcher.fetch(start, count) if step == 1 else None
     if raw is not None:
@@ -166,6 +184,12 @@ def part_of(raw: Raw, begin: int, end: int) -> Raw:
     return Strings(offsets - offsets[0], raw.data[int(offsets[0]) : int(offsets[-1])])
 
 
+def image_of(raw: Raw) -> Image:
+    """Rows as elements, for columns without strings of variable length whose fill is not searched for."""
+    assert not isinstance(raw, (Strings, Present))
+    return raw
+
+
 def any_of(missing: Mask) -> Mask | None:
     """The mask, or None when no row is missing."""
     return missing if missing.any() else None
@@ -199,11 +223,20 @@ def runs(sizes: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
         at = end
 
 
-def parts_of(column: ColumnInfo, rows: RowNumbers, read: Callable[[int, int], Any]) -> list[Any]:
+class Takes(Protocol):
+    """Rows of which some can be taken, by their positions."""
+
+    def take(self, places: RowNumbers, /) -> Self: ...
+
+
+TakenRows = TypeVar("TakenRows", bound=Takes)
+
+
+def parts_of(column: ColumnInfo, rows: RowNumbers, read: Callable[[int, int], TakenRows]) -> list[TakenRows]:
     """The results of `read`, one or more per chunk that holds some of the rows, given increasing and distinct."""
     if len(rows) == 0:
         return [read(0, 0)]
-    parts = []
+    parts: list[TakenRows] = []
     for _, begin, end in by_chunk(rows, column.grid.chunk_rows):
         group = rows[begin:end]
         first, last = int(group[0]), int(group[-1])

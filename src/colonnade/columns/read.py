@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +19,14 @@ from colonnade.columns.mapping import arrow_type, key_type
 from colonnade.columns.missing import Mask
 from colonnade.columns.plain import PlainDecoder, codec_decoder
 from colonnade.columns.raw import (
+    Companion,
     Companions,
     DatasetFetcher,
     Decoder,
     Fetcher,
+    Raw,
     fetched,
+    is_sectioned,
     parts_of,
     set_column,
 )
@@ -38,29 +41,40 @@ from colonnade.predicate.bound import Domain, Key
 from colonnade.selection import RowNumbers
 from colonnade.stored_dtypes import memory_dtype
 
+if TYPE_CHECKING:
+    from colonnade.sparse.rows import SparseRows
+
+R = TypeVar("R")
 T = TypeVar("T")
 
 
 class _Stored(NamedTuple):
     """What a column is read from: its dataset, its companion, and how many threads may read it."""
 
-    dataset: Any
-    companion: Any
+    dataset: Dataset | SparseRows
+    companion: Companion | Companions | Categories
     categories: Categories
     n_threads: int
 
     @property
-    def own(self) -> Any:
+    def own(self) -> Companion:
         """The companion of the outermost form."""
-        return self.companion.own if isinstance(self.companion, Companions) else self.companion
+        own = self.companion.own if isinstance(self.companion, Companions) else self.companion
+        return None if isinstance(own, Categories) else own
 
     @property
-    def inner(self) -> Any:
+    def inner(self) -> Companion:
         """The companion of the form inside it."""
         return self.companion.inner if isinstance(self.companion, Companions) else None
 
+    @property
+    def as_dataset(self) -> Dataset:
+        """The dataset of a column that is not sectioned."""
+        assert not is_sectioned(self.dataset)  # by its form
+        return self.dataset
+
     def rows(self, column: ColumnInfo) -> DatasetFetcher:
-        return DatasetFetcher(column, self.dataset, self.n_threads)
+        return DatasetFetcher(column, self.as_dataset, self.n_threads)
 
 
 class ColumnReader:
@@ -70,7 +84,13 @@ class ColumnReader:
     may read at the same time; `n_threads` is the largest number that is useful.
     """
 
-    def __init__(self, column: ColumnInfo, dataset: Dataset, companion: Any = None, n_threads: int = 1) -> None:
+    def __init__(
+        self,
+        column: ColumnInfo,
+        dataset: Dataset | SparseRows,
+        companion: Companion | Companions | Categories = None,
+        n_threads: int = 1,
+    ) -> None:
         self.column = column
         self.kind = arrow_type(column)
         self.key_type = key_type(column)
@@ -202,7 +222,7 @@ class ColumnReader:
         """The range start to stop, split into runs of a few MiB that are read together."""
         return self._fetcher.pieces(start, stop)
 
-    def _read_as(self, decode: Callable[[Any], T], start: int, count: int, step: int = 1) -> T:
+    def _read_as(self, decode: Callable[[R], T], start: int, count: int, step: int = 1) -> T:
         """These rows, decoded by `decode`. Reads past libhdf5 (directly from the file) if possible."""
         raw = self._fetcher.fetch(start, count) if step == 1 else None
         if raw is not None:
@@ -210,7 +230,7 @@ class ColumnReader:
         with self._fetcher.by_library(start, count, step) as rows:
             return self._decoded(decode, rows, lambda place: start + place * step)
 
-    def _decoded(self, decode: Callable[[Any], T], raw: Any, row_of: Callable[[int], int]) -> T:
+    def _decoded(self, decode: Callable[[R], T], raw: R, row_of: Callable[[int], int]) -> T:
         """Decode rows. The row in a CorruptError, relative to `raw`, is converted to a row of the table."""
         try:
             return decode(raw)
@@ -265,9 +285,9 @@ class ColumnReader:
         """The number of rows with storage in the file; the others are the fill. Visits every chunk."""
         return self._fetcher.written_rows()
 
-    def follow(self, row: int) -> Any | None:
+    def follow(self, row: int) -> np.ndarray | None:
         """The array, or the part of it, that the reference in a row points to; None for a null reference."""
-        return self._stored.dataset.follow_reference(row, self.column.name)
+        return cast("np.ndarray | None", self._stored.as_dataset.follow_reference(row, self.column.name))
 
     def categories(self) -> pa.Array:
         """The categories of a categorical column, read once."""
@@ -278,24 +298,29 @@ class ColumnReader:
         return self._stored.categories.codes_of(text, self.categories())
 
 
-class Opened(NamedTuple):
-    """How the rows of a form are read."""
+class Opened(NamedTuple, Generic[R]):
+    """How the rows of a form are read: what the fetcher gives is what the decoder takes."""
 
-    fetcher: Fetcher
-    decoder: Decoder
+    fetcher: Fetcher[R]
+    decoder: Decoder[R]
 
 
-def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> Opened:
+def _row_decoder(form: Plain | Coded, column: ColumnInfo, categories: Categories) -> Decoder[Raw]:
+    """The decoder of rows that are elements of one dataset."""
+    kind = arrow_type(column)
+    if isinstance(form, Plain):
+        return PlainDecoder(column, kind) if form.codec is None else codec_decoder(column, kind, form.codec)
+    if form.codec is None:
+        return CodedDecoder(column, kind, categories)
+    return strict_decoder(column, kind, categories, form.codec)
+
+
+def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> Opened[Any]:
     """The fetcher and the decoder of a form: one case per form. What few columns need is imported late."""
     kind = arrow_type(column)
     match form:
-        case Plain(codec):
-            plain = PlainDecoder(column, kind) if codec is None else codec_decoder(column, kind, codec)
-            return Opened(stored.rows(column), plain)
-        case Coded(_, codec):
-            if codec is None:
-                return Opened(stored.rows(column), CodedDecoder(column, kind, stored.categories))
-            return Opened(stored.rows(column), strict_decoder(column, kind, stored.categories, codec))
+        case Plain() | Coded():
+            return Opened(stored.rows(column), _row_decoder(form, column, stored.categories))
         case Masked(of) if column.problem is not None:  # nothing can be read, so the mask is not opened
             return _opened(of, column, stored)
         case Masked(of):
@@ -307,16 +332,19 @@ def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> Opened:
             from colonnade.columns.masked import MaskedDecoder
             from colonnade.columns.sectioned import SectionedFetcher
 
+            assert is_sectioned(stored.dataset) and isinstance(of, (Plain, Coded))  # as the layout opened it
             fetcher = SectionedFetcher(column, stored.dataset, stored.n_threads)
-            return Opened(fetcher, MaskedDecoder(_opened(of, column, stored).decoder))
+            return Opened(fetcher, MaskedDecoder(_row_decoder(of, column, stored.categories)))
         case Pointers():
             from colonnade.columns.pointers import PointerDecoder, PointerFetcher, PointerHeap
 
-            heap = PointerHeap(column, stored.companion)
+            heap = PointerHeap(column, stored.own)
             return Opened(PointerFetcher(stored.rows(column), heap), PointerDecoder(column, kind, heap))
         case Lists(items):
             from colonnade.columns.lists import ListsDecoder, ListsFetcher, offsets_column
 
-            offsets = ColumnReader(offsets_column(column, stored.dataset), stored.dataset, None, stored.n_threads)
-            values = ColumnReader(items, stored.own, stored.inner)
+            offsets = ColumnReader(offsets_column(column, stored.as_dataset), stored.as_dataset, None, stored.n_threads)
+            elements = stored.own
+            assert elements is not None and not isinstance(elements, pa.Array)  # they are in the file
+            values = ColumnReader(items, elements, stored.inner)
             return Opened(ListsFetcher(column, items, offsets), ListsDecoder(kind, values))

@@ -22,7 +22,7 @@ from colonnade.dataclass import replace
 from colonnade.errors import DataError, UsageError, rows_as
 from colonnade.filters.names import PORTABLE
 from colonnade.filters.read_plan import MOST_AT_ONCE
-from colonnade.format.values import stored_dtype
+from colonnade.format.values import DecodedValues, stored_dtype
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
 from colonnade.nodes import Group
 from colonnade.selection import RowNumbers
@@ -44,16 +44,16 @@ class SectionedFetcher:
         self._column, self._rows = column, rows
         self.n_threads = n_threads
 
-    def fetch(self, start: int, count: int) -> MaskedRaw:
+    def fetch(self, start: int, count: int) -> MaskedRaw[DecodedValues]:
         self._check(count)
         image, missing = self._rows.read(start, count)
         return MaskedRaw(image, any_of(missing))
 
     @contextmanager
-    def by_library(self, start: int, count: int, step: int = 1) -> Iterator[MaskedRaw]:
+    def by_library(self, start: int, count: int, step: int = 1) -> Iterator[MaskedRaw[DecodedValues]]:
         yield self.take(start + step * np.arange(count))
 
-    def take(self, rows: RowNumbers) -> MaskedRaw:
+    def take(self, rows: RowNumbers) -> MaskedRaw[DecodedValues]:
         self._check(len(rows))
         image, missing = self._rows.take(rows)
         return MaskedRaw(image, any_of(missing))
@@ -148,10 +148,10 @@ class SparseColumnWriter:
         return places, np.array(image, dtype=stored_dtype(self._form.stored).base)
 
     def finish(self) -> WrittenColumn:
-        """Return how the column is stored; its `dataset` is the draft."""
+        """Return how the column is stored; its rows are in the draft."""
         return WrittenColumn(
             name=self.name,
-            dataset=self._draft,
+            stored=None,
             form=self._form,
             options=self._options,
             units=self._units,
@@ -159,6 +159,7 @@ class SparseColumnWriter:
             has_missing=False,  # no row that a fill would have to mark
             n_rows=self._n_taken,
             kind=self._given,
+            draft=self._draft,
         )
 
 

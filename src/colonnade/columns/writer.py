@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pyarrow as pa
@@ -56,6 +56,9 @@ from colonnade.nodes.elements import default_chunk_rows
 from colonnade.stored_dtypes import memory_dtype
 from colonnade.threads import default_threads
 
+if TYPE_CHECKING:
+    from colonnade.sparse.draft import SparseDraft
+
 LARGEST_CHUNK_BYTES = 2**32
 ROOM_FOR_FILL = 16
 LONG_CHUNK = 8192  # rows: chunks this long are not made longer, because one chunk per append needs no journal
@@ -66,10 +69,12 @@ MOST_UNWRITTEN_COPIED = 1 << 28  # rows without storage (all fill) that may stil
 @dataclass(frozen=True)
 class WrittenColumn:
     """A column that was written, for the layout to add its attributes. `mask` is the mask dataset, if there is one;
-    `link` is the path of the column below its group, if that is not its name."""
+    `link` is the path of the column below its group, if that is not its name.
+
+    stored: its dataset; None for a sparse column, which is a draft until the commit."""
 
     name: str
-    dataset: Any  # a Dataset, or a SparseDraft
+    stored: Dataset | None
     form: ElementForm
     options: ColumnOptions
     units: str | None
@@ -82,6 +87,18 @@ class WrittenColumn:
     replaced: bool = False
     mask: Dataset | None = None
     link: str | None = None
+    draft: SparseDraft | None = None
+
+    @property
+    def dataset(self) -> Dataset:
+        """The dataset of a column that is not sparse."""
+        assert self.stored is not None  # sparse columns are asked for their draft
+        return self.stored
+
+    @property
+    def holder(self) -> Dataset | SparseDraft:
+        """What the attributes of the column are set on."""
+        return self.dataset if self.draft is None else self.draft
 
 
 class ColumnWriter:
@@ -111,7 +128,7 @@ class ColumnWriter:
             raise
         self._plan: DatasetPlan | None = None
         self._group: Group
-        self._dataset: Any = None
+        self._opened: Dataset | None = None  # None before the first rows
         self._waiting: list[pa.Array] = []
         self._n_waiting = 0
         self._n_taken = 0
@@ -153,12 +170,17 @@ class ColumnWriter:
         writer._form = ElementForm(column.type, kind, column.fill)
         chunk_rows = column.chunk_rows or default_chunk_rows(column.n_rows, column.type)
         writer._plan = DatasetPlan(column.type, chunk_rows, known_filters(column.filters), column.fill)
-        writer._group, writer._dataset = group, dataset
+        writer._group, writer._opened = group, dataset
         writer._n_taken = writer._n_written = column.n_rows
         writer._resumed = True
         if not can_column_grow(column, dataset) or cuts_off_bits(column.filters):
             writer._copy_into(writer._form)
         return writer
+
+    @property
+    def _dataset(self) -> Dataset:
+        assert self._opened is not None  # by `start` or `resume`
+        return self._opened
 
     # -- before a byte is written --
 
@@ -221,7 +243,7 @@ class ColumnWriter:
             )
         plan = DatasetPlan(stored, chunk_rows, "none", self._stored_fill(self._form), self._large_attributes)
         self._plan = replace(plan, filters=self._choose_filters(plan, values.slice(0, chunk_rows)))
-        self._dataset = create_dataset(group, self._link, self._plan)
+        self._opened = create_dataset(group, self._link, self._plan)
 
     def _choose_filters(self, plan: DatasetPlan, values: pa.Array) -> str:
         is_portable = self._options.filters == PORTABLE
@@ -257,7 +279,7 @@ class ColumnWriter:
                 )
         return WrittenColumn(
             name=self.name,
-            dataset=self._dataset,
+            stored=self._opened,
             form=self._form,
             options=self._options,
             units=self._units,
@@ -509,7 +531,7 @@ class ColumnWriter:
     def _written_values(self) -> Iterator[pa.Array]:
         """The rows written so far, as values, a few MiB at a time."""
         self._drain()
-        if self._dataset is None:
+        if self._opened is None:
             return
         form, info = self._form, self._dataset.describe()
         sink = RowSink(self._dataset, form.stored)
@@ -528,7 +550,7 @@ class ColumnWriter:
         if self._plan is None or is_only_marked:  # no row is missing yet, so no row changes
             self._form = form
             return
-        if self._dataset is not None and self._n_written - self._dataset.written_rows() > MOST_UNWRITTEN_COPIED:
+        if self._opened is not None and self._n_written - self._dataset.written_rows() > MOST_UNWRITTEN_COPIED:
             raise FormatError(
                 f"column {self.name!r} claims {self._n_written:,} rows, most of which were never written: it is not "
                 "copied into another form",
@@ -537,7 +559,7 @@ class ColumnWriter:
         aside = f"{self._link}\x01aside"
         chunk_rows = chunk_rows or self._fitting_chunk_rows(form)
         self._plan = replace(self._plan, type=form.stored, fill=self._stored_fill(form), chunk_rows=chunk_rows)
-        kept_type = self._dataset.get_type() if self._dataset is not None and is_same else None
+        kept_type = self._dataset.get_type() if self._opened is not None and is_same else None
         dataset = create_dataset(self._group, aside, self._plan, type_id=kept_type)
         resize(dataset, self._n_written)
         at = 0
@@ -547,10 +569,10 @@ class ColumnWriter:
             write_rows(dataset, form.stored, at, encoded.image, len(values))
             at += len(values)
         copy_attributes(self._dataset, dataset)
-        self._dataset, self._replaced = None, True
+        self._opened, self._replaced = None, True
         unlink(self._group, self._link)
         rename(self._group, aside, self._link)
-        self._dataset, self._form = dataset, form
+        self._opened, self._form = dataset, form
 
     def _copy_without_scale_offset(self) -> None:
         """Copy the rows, fewer than a chunk, into a dataset whose filters hold every value."""

@@ -48,7 +48,8 @@ class TableDraft:
         own = (*former.group_attributes, *target.group_attributes)
         copy_user_attributes(self.source.group, group, own, kept=(TITLE_ATTRIBUTE, *STRING_ATTRIBUTES))
         written = file[path]
-        nodes = {column.name: open_node(group, column.link or column.name) for column in written.info.members}
+        opened = {column.name: open_node(group, column.link or column.name) for column in written.info.members}
+        nodes = {name: node for name, node in opened.items() if node is not None}
         for old, new in self.names.items():
             self._copy_column_attributes(old, nodes[new])
         schemas = (self.draft.source.schema, written.schema)

@@ -5,9 +5,9 @@ Sources here are SciPy matrices, coordinates and other sparse arrays; `matrix_ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
@@ -18,7 +18,34 @@ from colonnade.errors import DataError, UsageError
 from colonnade.format.values import DecodedValues
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from colonnade.sparse.array import SparseArray
+
+    class CooMatrix(Protocol):
+        """A sparse matrix by coordinates, of SciPy or pydata."""
+
+        shape: tuple[int, ...]
+        coords: Iterable[ArrayLike]
+        data: ArrayLike
+
+        def copy(self) -> CooMatrix: ...
+        def sum_duplicates(self) -> object: ...
+
+    class CompressedMatrix(Protocol):
+        """A CSR or CSC matrix of SciPy."""
+
+        format: str
+        shape: tuple[int, ...]
+        data: np.ndarray
+        indices: np.ndarray
+        indptr: np.ndarray
+        has_canonical_format: bool
+
+        def __init__(self, parts: object, *, shape: tuple[int, ...], copy: bool) -> None: ...
+        def copy(self) -> CompressedMatrix: ...
+        def sum_duplicates(self) -> object: ...
+
 
 Axis = Int64s
 Block = tuple[tuple[Axis, ...], DecodedValues]
@@ -61,27 +88,27 @@ class CellStream:
     lines: RowSource | None = field(default=None, repr=False)
 
 
-def stream_of(given: Any) -> CellStream:
+def stream_of(given: object) -> CellStream:
     """The cells of a SciPy or pydata sparse array, of (coordinates, values, shape), or of a SparseArray."""
     if isinstance(given, tuple) and type(given) is tuple:
         return _stream_of_triple(given)
     if hasattr(given, "iter_cells"):
-        return stream_of_array(given)
+        return stream_of_array(cast("SparseArray", given))
     if getattr(given, "format", None) in ("csr", "csc"):
-        return _stream_of_compressed(given)
+        return _stream_of_compressed(cast("CompressedMatrix", given))
     if hasattr(given, "coords") and hasattr(given, "data"):
-        return _stream_of_coo(given)
+        return _stream_of_coo(cast("CooMatrix", given))
     if hasattr(given, "tocoo") and hasattr(given, "shape"):
-        return _stream_of_coo(given.tocoo())
+        return _stream_of_coo(cast("CooMatrix", given.tocoo()))
     raise UsageError(
         f"cannot read cells from {type(given).__name__}: give a SciPy sparse array, or (coordinates, values, shape)"
     )
 
 
-def _stream_of_triple(given: tuple[Any, ...]) -> CellStream:
+def _stream_of_triple(given: tuple[object, ...]) -> CellStream:
     if len(given) != 3:
         raise UsageError("give (coordinates, values, shape): coordinates has one row per value")
-    coords, values, shape = np.asarray(given[0]), np.asarray(given[1]), tuple(given[2])
+    coords, values, shape = np.asarray(given[0]), np.asarray(given[1]), tuple(cast("Iterable[int]", given[2]))
     if coords.ndim == 1 and len(shape) == 1:
         coords = coords[:, None]
     if coords.ndim != 2 or coords.shape[1] != len(shape) or (coords.size and coords.dtype.kind not in "iu"):
@@ -89,7 +116,7 @@ def _stream_of_triple(given: tuple[Any, ...]) -> CellStream:
     return _stream_of_axes(tuple(coords.T), values, shape)
 
 
-def _stream_of_coo(given: Any) -> CellStream:
+def _stream_of_coo(given: CooMatrix) -> CellStream:
     """The cells of a SciPy COO matrix. Duplicates are added up first, as SciPy does."""
     if getattr(given, "has_canonical_format", True) is False:
         given = given.copy()
@@ -121,7 +148,7 @@ def _whole(numbers: np.ndarray) -> Axis:
     return coords
 
 
-def _stream_of_compressed(given: Any) -> CellStream:
+def _stream_of_compressed(given: CompressedMatrix) -> CellStream:
     """A CSR or CSC matrix. Whether it is sorted is checked only where nothing later would detect it."""
     major = 0 if given.format == "csr" else 1
 
@@ -143,7 +170,7 @@ def _stream_of_compressed(given: Any) -> CellStream:
     return replace(stream, blocks=blocks, lines=replace(stream.lines, repair=repair))
 
 
-def _stream_of_parts(given: Any, major: int) -> CellStream:
+def _stream_of_parts(given: CompressedMatrix, major: int) -> CellStream:
     ends = np.asarray(given.indptr).astype(np.int64)
 
     def read(start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:

@@ -38,7 +38,7 @@ from colonnade.nodes.elements import column_node
 from colonnade.nodes.paths import dataset_at, encode_name, group_at, join_path
 from colonnade.pager.receipts import Receipts
 from colonnade.selection import Selection, row_numbers
-from colonnade.sparse.draft import SparseDraft, put_drafts, retire_arrays, set_texts_of
+from colonnade.sparse.draft import put_drafts, retire_arrays, set_texts_of
 
 LONGEST_TABLE = 2**63 - 1
 
@@ -65,8 +65,8 @@ class OpenTable:
     def put(self, columns: Sequence[WrittenColumn]) -> bool:
         """Put those of these columns that are sparse into the file. Returns whether there were any: open handles are
         invalid then."""
-        drafts = [(join_path(self.info.path, column.name), column.dataset) for column in columns]
-        sparse = [(path, dataset) for path, dataset in drafts if isinstance(dataset, SparseDraft)]
+        drafts = [(join_path(self.info.path, column.name), column.draft) for column in columns]
+        sparse = [(path, draft) for path, draft in drafts if draft is not None]
         if sparse:
             put_drafts(self.journaled(), sparse)
         return bool(sparse)
@@ -148,7 +148,7 @@ class OpenTable:
         if column.storage == "sectioned":
             self.journaled()
         if is_carried(column):
-            return CarriedWriter(column, self.group, self.layout.open_column(self.group, column)[0])
+            return CarriedWriter(column, self.group, self.layout.open_dataset(self.group, column))
         return self.layout.edit.resume_column(self.group, column)
 
 
@@ -512,7 +512,7 @@ def replace_column(
 def _note_pandas(table: OpenTable, written: WrittenColumn, note: Note) -> None:
     """Store what pandas knows about a new column, if the layout has a place for it."""
     if table.layout.keeps_pandas_notes and note:
-        table.layout.edit.note_pandas(written.dataset, write_note(note))
+        table.layout.edit.note_pandas(written.holder, write_note(note))
 
 
 def _with_texts(options: ColumnOptions, before: ColumnInfo, kind: pa.DataType) -> ColumnOptions:

@@ -219,18 +219,27 @@ def _field_options(
         options = asked
     else:
         options = column_options(field.name, asked)
-    metadata: dict[str, Any] = {
+    metadata = {
         key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
         for key, value in (field.metadata or {}).items()
     }
     if implied_units(plain_type(field.type)) is not None:
         metadata.pop("units", None)
-    for name in ("units", "units_vocabulary", "description") if keeps_texts else ():
-        if getattr(options, name) is None and metadata.get(name):
-            options = replace(options, **{name: metadata[name]})
+    if keeps_texts:
+        options = replace(
+            options,
+            units=_own_or(options.units, metadata.get("units")),
+            units_vocabulary=_own_or(options.units_vocabulary, metadata.get("units_vocabulary")),
+            description=_own_or(options.description, metadata.get("description")),
+        )
     if not field.nullable and options.fill is AUTO:
         options = replace(options, fill=None)
     return options
+
+
+def _own_or(asked: str | None, carried: str | None) -> str | None:
+    """A text that was asked for, or that of the Arrow field, unless it is empty."""
+    return asked if asked is not None else carried or None
 
 
 def check_place(root: Group, path: str, mode: WriteMode, draft: Draft) -> None:
@@ -287,8 +296,8 @@ def create(
     finally:
         if not complete:
             target.remove()
-    drafts = [(join_path(path, column.name), column.dataset) for column in columns]
-    return table, [(where, dataset) for where, dataset in drafts if isinstance(dataset, SparseDraft)]
+    drafts = [(join_path(path, column.name), column.draft) for column in columns]
+    return table, [(where, sparse) for where, sparse in drafts if sparse is not None]
 
 
 def _note_pandas(group: Group, draft: Draft, columns: Iterable[WrittenColumn]) -> None:
@@ -298,7 +307,7 @@ def _note_pandas(group: Group, draft: Draft, columns: Iterable[WrittenColumn]) -
     note = draft.layout.edit.note_pandas
     for column in columns:
         if column.name in draft.source.notes:
-            note(column.dataset, draft.source.notes[column.name])
+            note(column.holder, draft.source.notes[column.name])
     if draft.source.frame_note is not None:
         note(group, draft.source.frame_note)
 

@@ -20,6 +20,7 @@ from colonnade.layouts import Layout, layout_of
 from colonnade.layouts.index_home import OpenIndex, PlacedIndex, discard_index, stored_bytes
 from colonnade.model import ColumnInfo, IndexInfo, Progress, TableInfo
 from colonnade.nodes import Group
+from colonnade.nodes.paths import is_dataset
 from colonnade.pager.receipts import Receipts
 from colonnade.selection import Selection
 
@@ -235,7 +236,8 @@ def _addresses(group: Group, layout: Layout, columns: Sequence[ColumnInfo]) -> s
     for column in columns:
         if column.storage != "sectioned":  # these have no indexes
             rows, companion = layout.open_column(group, column)
-            addresses |= {rows.address, companion.address} if column.is_masked else {rows.address}
+            datasets = [rows, companion] if column.is_masked else [rows]
+            addresses |= {node.address for node in datasets if is_dataset(node)}
     return {number for number in addresses if number is not None} if None not in addresses else None
 
 

@@ -66,9 +66,9 @@ def repack(
         for column in info.members:
             if column.type == UNREADABLE:
                 continue  # copied as it is, or refused
-            dataset, _ = layout.open_column(group, column)
-            where = None if dataset is None or column.storage == "sectioned" else dataset.address
-            plan = None if where is None else _plan(column, dataset, storage)
+            dataset = layout.open_dataset(group, column) if column.storage != "sectioned" else None
+            where = None if dataset is None else dataset.address
+            plan = None if dataset is None or where is None else _plan(column, dataset, storage)
             if where is not None and plan is not None:
                 otherwise[where] = _Rewriting(column, plan, storage.is_chosen, storage.filters == PORTABLE)
                 if plan.chunk_rows != column.chunk_rows and path not in shifted:

@@ -28,11 +28,11 @@ def to_pandas(table: pa.Table, labels: Sequence[str]) -> pandas.DataFrame:
 
     table = _with_distinct_categories(table)
     notes = {field.name: note_of(field) for field in table.schema}
-    special = {name: own_values(table.column(name), note) for name, note in notes.items()}
-    special = {name: values for name, values in special.items() if values is not None}
+    converted = {name: own_values(table.column(name), note) for name, note in notes.items()}
+    special = {name: values for name, values in converted.items() if values is not None}
     rest = [name for name in table.column_names if name not in special]
     plain: pandas.DataFrame = _plain(table.select(rest)).to_pandas(ignore_metadata=True)
-    index = index_from({name: special.get(name, plain.get(name)) for name in labels}, notes)
+    index = index_from({name: special[name] if name in special else plain[name] for name in labels}, notes)
     chosen = [name for name in table.column_names if index is None or name not in labels]
     frame = _joined(plain, special, chosen, table.num_rows)
     if index is not None:

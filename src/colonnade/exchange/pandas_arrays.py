@@ -6,8 +6,9 @@ An object can only be a pandas object if pandas has been imported, so recognizin
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from colonnade.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     import pandas
+    from pandas.api.extensions import ExtensionArray
 
 PandasValues = np.ndarray
 
@@ -24,15 +26,15 @@ PandasValues = np.ndarray
 class FrameParts:
     """A frame as names and pandas or NumPy arrays; `index_name` is None if the index has no name."""
 
-    columns: list[tuple[Any, Any]]
-    index: Any
-    index_name: Any
+    columns: Sequence[tuple[str, ExtensionArray]]
+    index: ExtensionArray
+    index_name: str | None
 
 
 @dataclass(frozen=True)
 class CategoricalParts:
     codes: PandasValues
-    categories: Any
+    categories: ExtensionArray
     ordered: bool
 
 
@@ -43,7 +45,7 @@ class NullableParts:
     na_value: str
 
 
-def _pandas() -> Any:
+def _pandas() -> ModuleType:
     try:
         import pandas
     except ImportError:
@@ -60,28 +62,31 @@ def make_categorical(codes: PandasValues, categories: PandasValues, ordered: boo
     return categorical
 
 
-def make_nullable(values: PandasValues, mask: PandasValues, na_value: str) -> Any:
+def make_nullable(values: PandasValues, mask: PandasValues, na_value: str) -> ExtensionArray:
     """A pandas array of integers, booleans or strings with missing values."""
     pd = _pandas()
+    array: ExtensionArray
     if values.dtype.kind in "iu":
         native = values.astype(values.dtype.newbyteorder("="))
-        return pd.arrays.IntegerArray(native, mask.copy())
-    if values.dtype.kind == "b":
-        return pd.arrays.BooleanArray(values.copy(), mask.copy())
-    strings = values.astype(object)
-    strings[mask] = None
-    dtype = pd.StringDtype(na_value=np.nan) if na_value == "NaN" else pd.StringDtype()
-    return pd.array(strings, dtype=dtype)
+        array = pd.arrays.IntegerArray(native, mask.copy())
+    elif values.dtype.kind == "b":
+        array = pd.arrays.BooleanArray(values.copy(), mask.copy())
+    else:
+        strings = values.astype(object)
+        strings[mask] = None
+        dtype = pd.StringDtype(na_value=np.nan) if na_value == "NaN" else pd.StringDtype()
+        array = pd.array(strings, dtype=dtype)
+    return array
 
 
-def make_frame(columns: Mapping[str, Any], index: Any, index_name: str | None) -> pandas.DataFrame:
+def make_frame(columns: Mapping[str, object], index: object, index_name: str | None) -> pandas.DataFrame:
     pd = _pandas()
     labels = pd.Index(index, name=index_name) if index is not None else None
     frame: pandas.DataFrame = pd.DataFrame(dict(columns), index=labels)
     return frame
 
 
-def split_frame(value: Any) -> FrameParts | None:
+def split_frame(value: object) -> FrameParts | None:
     """The parts of a pandas frame; None if the value is not a frame."""
     pd = sys.modules.get("pandas")
     if pd is None or not isinstance(value, pd.DataFrame):
@@ -92,7 +97,7 @@ def split_frame(value: Any) -> FrameParts | None:
     return FrameParts(columns, value.index.array, value.index.name)
 
 
-def with_categories(frame: Any, order: Callable[[Any], list[str]]) -> Any:
+def with_categories(frame: pandas.DataFrame, order: Callable[[np.ndarray], list[str]]) -> pandas.DataFrame:
     """The frame, with object columns converted to categorical if their values are strings and some are missing."""
     pd = _pandas()
     categoricals = {}
@@ -108,7 +113,7 @@ def with_categories(frame: Any, order: Callable[[Any], list[str]]) -> Any:
     return changed
 
 
-def split_array(value: Any) -> CategoricalParts | NullableParts | PandasValues | None:
+def split_array(value: object) -> CategoricalParts | NullableParts | PandasValues | None:
     """The parts of a pandas array, Series or Index: codes and categories, values and mask, or values; else None."""
     pd = sys.modules.get("pandas")
     if pd is None:
@@ -121,11 +126,12 @@ def split_array(value: Any) -> CategoricalParts | NullableParts | PandasValues |
         mask = np.asarray(value.isna())
         values = value.to_numpy(dtype=value.dtype.numpy_dtype, na_value=value.dtype.type(0))
         return NullableParts(values, mask, "NA")
-    if isinstance(getattr(value, "dtype", None), pd.StringDtype):
+    if isinstance(value, pd.api.extensions.ExtensionArray) and isinstance(value.dtype, pd.StringDtype):
         strings = value.to_numpy(dtype=object, na_value="")
         return NullableParts(strings, np.asarray(value.isna()), "NA" if value.dtype.na_value is pd.NA else "NaN")
     if isinstance(value, pd.arrays.NumpyExtensionArray):
-        return value.to_numpy()  # type: ignore[no-any-return]
+        plain: PandasValues = value.to_numpy()
+        return plain
     if isinstance(value, pd.api.extensions.ExtensionArray):
         raise DataError(f"AnnData has no form for pandas' {value.dtype}: cast it first", type=str(value.dtype))
     return None

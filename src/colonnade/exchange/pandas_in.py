@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import timezone
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,12 @@ from colonnade.exchange.pandas_names import names_of_columns, write_name
 from colonnade.exchange.pandas_notes import MASKED_TYPES, Note, label_name, write_note
 
 if TYPE_CHECKING:
-    import pandas
+    import pandas as pd
+    from pandas.api.extensions import ExtensionArray
+
+    from colonnade.values import Json
+
+    PandasColumn: TypeAlias = "pd.Series | pd.Index | ExtensionArray"
 
 ArrowArray: TypeAlias = "pa.Array | pa.ChunkedArray"
 _PLAIN_OBJECTS: tuple[Callable[[pa.DataType], bool], ...] = (
@@ -43,22 +49,24 @@ class FrameColumns:
     nullable: frozenset[str]
 
 
-def _pandas() -> Any:
+def _pandas() -> ModuleType | None:
     return sys.modules.get("pandas")
 
 
-def is_frame(data: object) -> TypeGuard[pandas.DataFrame]:
-    pd = _pandas()
-    return pd is not None and isinstance(data, pd.DataFrame)
+def is_frame(data: object) -> TypeGuard[pd.DataFrame]:
+    pandas = _pandas()
+    return pandas is not None and isinstance(data, pandas.DataFrame)
 
 
-def is_series(value: object) -> bool:
+def is_series(value: object) -> TypeGuard[PandasColumn]:
     """Whether this is a pandas column: a Series, an Index or an array."""
-    pd = _pandas()
-    return pd is not None and isinstance(value, (pd.Series, pd.Index, pd.api.extensions.ExtensionArray))
+    pandas = _pandas()
+    if pandas is None:
+        return False
+    return isinstance(value, (pandas.Series, pandas.Index, pandas.api.extensions.ExtensionArray))
 
 
-def split(frame: pandas.DataFrame, unnamed: str) -> FrameColumns:
+def split(frame: pd.DataFrame, unnamed: str) -> FrameColumns:
     """The columns and the index of a frame; `unnamed` is the name for an index without one."""
     names, frame_note = names_of_columns(frame.columns)
     twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) != len(names) else []
@@ -86,10 +94,11 @@ def _has_mask(dtype: object) -> bool:
 
 
 def _split_index(
-    index: Any, unnamed: str, columns: dict[str, ArrowArray], notes: dict[str, Note]
+    index: pd.Index, unnamed: str, columns: dict[str, ArrowArray], notes: dict[str, Note]
 ) -> tuple[list[str], dict[str, range]]:
     """Add the levels of an index to the columns, under the names that reset_index would give them."""
-    pd = _pandas()
+    import pandas as pd
+
     if isinstance(index, pd.RangeIndex) and index.name is None and index.start == 0 and index.step == 1:
         return [], {}
     n_levels = index.nlevels
@@ -100,12 +109,13 @@ def _split_index(
         defaults = [unnamed, "level_0"] if n_levels == 1 else [f"level_{level}"]
         field = _free_name(name, defaults, [*columns, *ranges])
         if isinstance(index, pd.RangeIndex):
-            ranges[field], note = range(index.start, index.stop, index.step), {"dtype": "range", "step": index.step}
+            ranges[field] = range(index.start, index.stop, index.step)
+            note: Note = {"dtype": "range", "step": index.step}
         else:
             columns[field], note = column_of(values, field)
         if type(name) is not str or name != label_name(field, {}, range(n_levels)):
             note["name"] = write_name(name)
-        known = index if n_levels == 1 else index.levels[level]
+        known = index.levels[level] if n_levels > 1 and isinstance(index, pd.MultiIndex) else index
         freq = known.freqstr if isinstance(known, (pd.DatetimeIndex, pd.TimedeltaIndex)) else None
         notes[field] = {**note, "freq": freq} if freq else note
         labels.append(field)
@@ -117,7 +127,7 @@ def _free_name(name: object, defaults: list[str], taken: Sequence[str]) -> str:
     return next(candidate for candidate in wanted if candidate not in taken)
 
 
-def _plain_attrs(attrs: Any) -> dict[str, object]:
+def _plain_attrs(attrs: Mapping[Hashable, object]) -> dict[str, Json]:
     """The attributes of a frame that JSON can represent exactly; a warning lists the others."""
     plain = {key: value for key, value in attrs.items() if isinstance(key, str) and _is_json(value)}
     lost = [repr(key) for key in attrs if key not in plain]
@@ -130,54 +140,57 @@ def _plain_attrs(attrs: Any) -> dict[str, object]:
     return plain
 
 
-def _is_json(value: object) -> bool:
+def _is_json(value: object) -> TypeGuard[Json]:
     try:
         return repr(json.loads(json.dumps(value))) == repr(value)
     except (TypeError, ValueError, RecursionError):
         return False
 
 
-def column_of(values: Any, name: str) -> tuple[ArrowArray, Note]:
+def column_of(values: PandasColumn, name: str) -> tuple[ArrowArray, Note]:
     """The values of a pandas Series, Index or array as Arrow, and a note of the properties that Arrow lacks."""
-    pd = _pandas()
+    import pandas as pd
+
     dtype = values.dtype
     array = values.array if isinstance(values, (pd.Series, pd.Index)) else values
     if isinstance(dtype, np.dtype):
         return _from_numpy(array, dtype, name)
-    if isinstance(dtype, pd.CategoricalDtype):
+    if isinstance(array, pd.Categorical):
         return _from_categorical(array, name)
-    if isinstance(dtype, pd.PeriodDtype):
-        return pa.array(np.asarray(array.asi8), mask=np.asarray(array.isna())), {"dtype": str(dtype)}
-    if isinstance(dtype, pd.IntervalDtype):
+    if isinstance(array, pd.arrays.PeriodArray):
+        return pa.array(np.asarray(array, dtype="i8"), mask=np.asarray(array.isna())), {"dtype": str(dtype)}
+    if isinstance(array, pd.arrays.IntervalArray):
         return _from_intervals(array, name)
-    if isinstance(dtype, pd.SparseDtype):
+    if isinstance(array, pd.arrays.SparseArray):
         return _from_sparse(array, name)
-    if isinstance(dtype, pd.ArrowDtype):
+    if isinstance(dtype, pd.ArrowDtype) and isinstance(array, pd.arrays.ArrowExtensionArray):
         arrow = array.__arrow_array__()
         return arrow, {"dtype": "pyarrow", "type": str(arrow.type)}
     if isinstance(dtype, pd.StringDtype):
-        return _arrow(array, name, pa.string()), {"dtype": _string_type(pd, dtype)}
+        return _arrow(array, name, pa.string()), {"dtype": _string_type(dtype)}
     if isinstance(dtype, pd.DatetimeTZDtype):
         return _arrow(array, name), {"dtype": "tz", "tz": str(dtype.tz)} if isinstance(dtype.tz, timezone) else {}
     if isinstance(dtype, (pd.Float32Dtype, pd.Float64Dtype)):  # NaN is a value in these types, and stays one
-        values = array.to_numpy(dtype.numpy_dtype, na_value=0)
-        return pa.array(values, mask=np.asarray(array.isna())), {"dtype": str(dtype)}
+        numbers = array.to_numpy(np.dtype(dtype.type), na_value=0)
+        return pa.array(numbers, mask=np.asarray(array.isna())), {"dtype": str(dtype)}
     return _arrow(array, name), {"dtype": str(dtype)}
 
 
-def _string_type(pd: Any, dtype: Any) -> str:
+def _string_type(dtype: pd.StringDtype) -> str:
+    import pandas as pd
+
     family = "string" if getattr(dtype, "na_value", pd.NA) is pd.NA else "str"
     return f"{family}[{'python' if dtype.storage == 'python' else 'pyarrow'}]"
 
 
-def _arrow(array: Any, name: str, kind: pa.DataType | None = None) -> ArrowArray:
+def _arrow(array: ExtensionArray, name: str, kind: pa.DataType | None = None) -> ArrowArray:
     try:
         return pa.array(array, kind, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError, NotImplementedError) as error:
         raise DataError(f"pandas' type {array.dtype} has no Arrow type that holds it: {error}", column=name) from error
 
 
-def _from_numpy(array: Any, dtype: np.dtype, name: str) -> tuple[ArrowArray, Note]:
+def _from_numpy(array: ExtensionArray, dtype: np.dtype, name: str) -> tuple[ArrowArray, Note]:
     if dtype.kind == "O":
         return _from_objects(array, name)
     numbers = array.to_numpy()
@@ -188,13 +201,14 @@ def _from_numpy(array: Any, dtype: np.dtype, name: str) -> tuple[ArrowArray, Not
     return _arrow(array, name), {}
 
 
-def _from_objects(array: Any, name: str) -> tuple[ArrowArray, Note]:
+def _from_objects(array: ExtensionArray, name: str) -> tuple[ArrowArray, Note]:
     """Convert an array of Python objects of one kind."""
-    pd = _pandas()
+    import pandas as pd
+
     objects = np.asarray(array, dtype=object)
     gone = np.asarray(pd.isna(objects)) if objects.ndim == 1 else np.zeros(len(objects), bool)
     note: Note = {"dtype": "object"}
-    kinds = {_na_name(pd, value) for value in objects[gone][:1000]}
+    kinds = {_na_name(value) for value in objects[gone][:1000]}
     if len(kinds) == 1 and kinds != {"None"}:
         note["na"] = kinds.pop()
     if gone.all():
@@ -213,7 +227,9 @@ def _from_objects(array: Any, name: str) -> tuple[ArrowArray, Note]:
     return arrow, {} if default and len(note) == 1 else note
 
 
-def _na_name(pd: Any, value: Any) -> str:
+def _na_name(value: object) -> str:
+    import pandas as pd
+
     if value is None:
         return "None"
     return "NA" if value is pd.NA else "NaT" if value is pd.NaT else "NaN"
@@ -226,9 +242,10 @@ def _complex_objects(objects: np.ndarray, gone: np.ndarray, name: str) -> pa.Arr
     return complex_array(np.where(gone, 0j, objects).astype("c16"), gone)
 
 
-def _from_categorical(array: Any, name: str) -> tuple[ArrowArray, Note]:
-    pd = _pandas()
-    if isinstance(array.categories.dtype, pd.IntervalDtype):
+def _from_categorical(array: pd.Categorical, name: str) -> tuple[ArrowArray, Note]:
+    import pandas as pd
+
+    if isinstance(array.categories, pd.IntervalIndex):
         categories, note = _interval_categories(array.categories)
     else:
         column, note = column_of(pd.Index(array.categories), name)
@@ -244,24 +261,26 @@ def _in_one_piece(values: ArrowArray) -> pa.Array:
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
-def _interval_categories(categories: Any) -> tuple[pa.Array, Note]:
+def _interval_categories(categories: pd.IntervalIndex) -> tuple[pa.Array, Note]:
     """Intervals as strings such as "(0, 4]", which a file can store as categories; the note holds their ends."""
     ends = {side: [write_name(end) for end in getattr(categories, side)] for side in ("left", "right")}
-    note = {"dtype": "interval", "closed": categories.closed, "subtype": str(categories.dtype.subtype), **ends}
+    subtype = str(categories.left.dtype)
+    note: Note = {"dtype": "interval", "closed": categories.closed, "subtype": subtype, **ends}
     return pa.array([str(category) for category in categories], pa.string()), note
 
 
-def _from_intervals(array: Any, name: str) -> tuple[ArrowArray, Note]:
+def _from_intervals(array: pd.arrays.IntervalArray, name: str) -> tuple[ArrowArray, Note]:
     ends = [_in_one_piece(column_of(end, name)[0]) for end in (array.left, array.right)]
     arrow = pa.StructArray.from_arrays(ends, names=["left", "right"], mask=pa.array(np.asarray(array.isna())))
     return arrow, {"dtype": "interval", "closed": array.closed}
 
 
-def _from_sparse(array: Any, name: str) -> tuple[ArrowArray, Note]:
-    pd = _pandas()
+def _from_sparse(array: pd.arrays.SparseArray, name: str) -> tuple[ArrowArray, Note]:
+    import pandas as pd
+
     arrow, _ = column_of(pd.Series(array.to_dense()), name)
     fill = array.fill_value
-    note = {"dtype": "Sparse"}
+    note: Note = {"dtype": "Sparse"}
     if not pd.isna(fill):
         note["fill"] = fill.item() if isinstance(fill, np.generic) else fill
     return arrow, note

@@ -9,27 +9,30 @@ from __future__ import annotations
 
 import ast
 import math
-import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import NoneType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from colonnade.errors import DataError
-from colonnade.exchange.pandas_notes import Note, read_name
+from colonnade.exchange.pandas_notes import IndexName, Note, read_name
 
-_JSON = (str, int, float, bool, type(None))
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from colonnade.values import Json
 
 
-def write_name(name: Any) -> Any:
+def write_name(name: object) -> Json:
     """The name of an index or a level as a JSON value: tuples as lists, types that JSON lacks as strings."""
     if isinstance(name, tuple):
         return [write_name(part) for part in name]
     plain = name.item() if isinstance(name, np.generic) else name
-    return plain if isinstance(plain, _JSON) else str(plain)
+    return plain if isinstance(plain, (str, int, float, bool, NoneType)) else str(plain)
 
 
-def names_of_columns(columns: Any) -> tuple[list[str], Note]:
+def names_of_columns(columns: pd.Index) -> tuple[list[str], Note]:
     """The names as strings, and the frame note that records their original types."""
     levels = [_write_level(columns.get_level_values(level)) for level in range(columns.nlevels)]
     if len(levels) == 1:
@@ -40,8 +43,9 @@ def names_of_columns(columns: Any) -> tuple[list[str], Note]:
     }
 
 
-def _write_level(values: Any) -> tuple[list[str], Note]:
-    pd = sys.modules["pandas"]
+def _write_level(values: pd.Index) -> tuple[list[str], Note]:
+    import pandas as pd
+
     dtype = values.dtype
     note: Note = {} if values.name is None else {"name": write_name(values.name)}
     if isinstance(values, pd.RangeIndex):
@@ -62,12 +66,13 @@ def _write_level(values: Any) -> tuple[list[str], Note]:
         note["dtype"] = str(dtype)
     names = [str(value) for value in values]
     _check_level(values, names, note)
-    if getattr(values, "freqstr", None) and dtype.kind in "mM":
-        note["freq"] = values.freqstr
+    freq = getattr(values, "freqstr", None)
+    if freq and dtype.kind in "mM":
+        note["freq"] = freq
     return names, note
 
 
-def _check_level(values: Any, names: list[str], note: Note) -> None:
+def _check_level(values: pd.Index, names: list[str], note: Note) -> None:
     """Raise for names that could not be restored."""
     if "dtype" not in note and "values" not in note:
         return
@@ -81,15 +86,15 @@ def _check_level(values: Any, names: list[str], note: Note) -> None:
         )
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: object, b: object) -> bool:
     return a is b or (type(a) is type(b) and bool(a == b)) or (_is_nan(a) and _is_nan(b))
 
 
-def _is_nan(value: Any) -> bool:
+def _is_nan(value: object) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def columns_from(names: Sequence[str], frame: Note) -> Any:
+def columns_from(names: Sequence[str], frame: Note) -> pd.Index | None:
     """The original pandas column names; None if they are plain strings and the columns have no name."""
     import pandas as pd
 
@@ -116,7 +121,7 @@ def _split(name: str, n_levels: int) -> tuple[str, ...] | None:
     return parts if str(parts) == name else None
 
 
-def _read_level(names: Sequence[str], note: Note) -> Any:
+def _read_level(names: Sequence[str], note: Note) -> pd.Index:
     import pandas as pd
 
     name, dtype = read_name(note.get("name")), str(note.get("dtype", ""))
@@ -124,7 +129,8 @@ def _read_level(names: Sequence[str], note: Note) -> Any:
         return pd.Index(list(names), dtype=dtype, name=name)
     values = note.get("values")
     if isinstance(values, dict):
-        return pd.Index([values.get(text, text) for text in names], dtype=object, name=name)
+        noted: pd.Index = pd.Index([values.get(text, text) for text in names], dtype=object, name=name)
+        return noted
     read = _reader(dtype, note) if dtype else None
     if read is None:
         return pd.Index(list(names), name=name)
@@ -135,7 +141,7 @@ def _read_level(names: Sequence[str], note: Note) -> Any:
     return _typed(typed, dtype, note, name)
 
 
-def _canonical(read: Callable[[str], Any], text: str) -> Any:
+def _canonical(read: Callable[[str], object], text: str) -> object:
     """The value whose canonical string this is; None if there is none."""
     try:
         value = read(text)
@@ -144,7 +150,7 @@ def _canonical(read: Callable[[str], Any], text: str) -> Any:
     return value if str(value) == text else None
 
 
-def _reader(dtype: str, note: Note) -> Callable[[str], Any] | None:
+def _reader(dtype: str, note: Note) -> Callable[[str], object] | None:
     """A function that converts strings to names of one type."""
     import pandas as pd
 
@@ -169,22 +175,25 @@ def _reader(dtype: str, note: Note) -> Callable[[str], Any] | None:
     return kind.type if kind.kind in "iuf" else None
 
 
-def _typed(values: list[Any], dtype: str, note: Note, name: Any) -> Any:
+def _typed(values: list[object], dtype: str, note: Note, name: IndexName) -> pd.Index:
     import pandas as pd
 
     if dtype == "category":
-        categorical: Any = pd.Categorical(values, categories=note["categories"], ordered=bool(note.get("ordered")))
+        categories = note["categories"]
+        assert isinstance(categories, list)  # by `_reader`
+        categorical = pd.Categorical(values, categories=categories, ordered=bool(note.get("ordered")))
         return pd.CategoricalIndex(categorical, name=name)
     if dtype == "range":
-        step = values[1] - values[0] if len(values) > 1 else 1
-        if values and step and values == list(range(values[0], values[0] + step * len(values), step)):
-            return pd.RangeIndex(values[0], values[0] + step * len(values), step, name=name)
-        return pd.Index(values, dtype="int64", name=name) if values else pd.RangeIndex(0, name=name)
+        numbers = [value for value in values if isinstance(value, int)]  # all of them: `int` has read them
+        step = numbers[1] - numbers[0] if len(numbers) > 1 else 1
+        if numbers and step and numbers == list(range(numbers[0], numbers[0] + step * len(numbers), step)):
+            return pd.RangeIndex(numbers[0], numbers[0] + step * len(numbers), step, name=name)
+        return pd.Index(numbers, dtype="int64", name=name) if numbers else pd.RangeIndex(0, name=name)
     index = pd.Index(values, dtype=dtype, name=name)
     return with_freq(index, note.get("freq"))
 
 
-def with_freq(index: Any, freq: Any) -> Any:
+def with_freq(index: pd.Index, freq: object) -> pd.Index:
     """The index with this frequency, if its values match it."""
     if isinstance(freq, str) and hasattr(index, "freq"):
         try:

@@ -20,12 +20,17 @@ Note of a frame: {"columns": [one level: {"name", "dtype", ...}], "attrs": {...}
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-Note = dict[str, Any]
+if TYPE_CHECKING:
+    from colonnade.values import Json
+
+Note = dict[str, "Json"]
+IndexName = Hashable
+"""The name of an index or of one of its levels: a string, number, tuple or None."""
 KEY = b"pandas"
 FRAME_KEY = b"colonnade.pandas"
 MASKED_TYPES: dict[str, pa.DataType] = {
@@ -98,7 +103,7 @@ def _described(field: pa.Field, note: Note, labels: Sequence[str]) -> Note:
     }
 
 
-def label_name(field_name: str, note: Note, labels: Sequence[object]) -> Any:
+def label_name(field_name: str, note: Note, labels: Sequence[object]) -> IndexName:
     """The name of an index level: from the note, otherwise the column's name; None for the names that pandas
     `reset_index` gives to levels without a name."""
     if "name" in note:
@@ -108,7 +113,7 @@ def label_name(field_name: str, note: Note, labels: Sequence[object]) -> Any:
     return None if field_name.startswith("level_") and field_name[6:].isdigit() else field_name
 
 
-def read_name(name: Any) -> Any:
+def read_name(name: Json) -> IndexName:
     """The name of an index from JSON, with lists converted to tuples."""
     return tuple(map(read_name, name)) if isinstance(name, list) else name
 
@@ -126,11 +131,11 @@ def notes_of_arrow(schema: pa.Schema) -> tuple[dict[str, str], str | None]:
     for entry in described if isinstance(described, list) else []:
         note = _note_of_entry(entry, schema) if isinstance(entry, Mapping) else {}
         if note:
-            notes.setdefault(entry["field_name"], write_note(note) or "")
+            notes.setdefault(str(entry["field_name"]), write_note(note) or "")
     return notes, None if frame is None else frame.decode("utf-8", "replace")
 
 
-def _note_of_entry(entry: Mapping[str, Any], schema: pa.Schema) -> Note:
+def _note_of_entry(entry: Mapping[str, Json], schema: pa.Schema) -> Note:
     """A note from pyarrow's metadata of a pandas column."""
     name, dtype = entry.get("field_name"), entry.get("numpy_type")
     if not isinstance(name, str) or name not in schema.names or not isinstance(dtype, str):

@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -169,10 +169,11 @@ class Part:
         first = start // self._block_rows * self._block_rows
         return whole[start - first : stop - first]
 
-    def element(self, row: int) -> Any:
+    def element(self, row: int) -> np.void:
         """One row of a one-dimensional part without pointers."""
         number = row // self._block_rows
-        return self._block(number)[row - number * self._block_rows]
+        element: np.void = self._block(number)[row - number * self._block_rows]
+        return element
 
     def _block(self, number: int) -> Image:
         if number not in self._blocks:

@@ -10,7 +10,6 @@ completeness is established by verifying the index or by counting its bits.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from colonnade.columns.keys import Keys, NumberKeys, Numbers, image_to_keys, joi
 from colonnade.columns.mapping import key_type
 from colonnade.columns.missing import Mask
 from colonnade.columns.strings import Places
-from colonnade.errors import UsageError
+from colonnade.errors import CorruptError, UsageError
 from colonnade.indexes.base import (
     Builder,
     ChangedError,
@@ -183,7 +182,7 @@ class BitmapBuilder(Builder):
         return {
             "attributes": [digest(b"")],
             "": [hasher.digest() for hasher in self._hashers],
-            "values": [digest_pointing(BitmapIndex(self._dataset, self._column).values_dataset())],
+            "values": [digest_pointing(BitmapIndex(self._dataset, self._column)._values_node())],
         }
 
     def finish(self) -> Dataset:
@@ -222,11 +221,18 @@ class BitmapIndex(Index):
         self._part: Part | None = None
         self._complete: bool | None = None
 
-    def values_dataset(self) -> Any:
+    def values_dataset(self) -> Dataset | None:
         """The dataset of the values, found by its object reference."""
         references = attributes.read_references(self.dataset, "_values")
         node = self.dataset.dereference(references[0]) if references else None
         return node if node is not None and is_dataset(node) else None
+
+    def _values_node(self) -> Dataset:
+        """The dataset of the values of an index without a problem."""
+        node = self.values_dataset()
+        if node is None:
+            raise CorruptError("its values dataset does not exist")
+        return node
 
     def problem(self) -> str | None:
         shape = self.dataset.matrix_shape()
@@ -247,7 +253,7 @@ class BitmapIndex(Index):
     def values(self) -> Keys:
         """The values that have a bitmap. Some may no longer occur in any row."""
         if self._values is None:
-            node = self.values_dataset()
+            node = self._values_node()
             info = node.describe()
             if self.receipt is not None and [digest_pointing(node)] != self.receipt.get("values"):
                 raise ChangedError("its values are not those that were verified")
@@ -264,7 +270,7 @@ class BitmapIndex(Index):
         return {
             "attributes": [digest(b"")],
             "": Part(self.dataset, 1).digests(),
-            "values": [digest_pointing(self.values_dataset())],
+            "values": [digest_pointing(self._values_node())],
         }
 
     def _mask(self, chosen: Mask) -> Octets:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from colonnade.errors import UnsupportedError, UsageError
 from colonnade.layouts import anndata, artifactdb, hep001
@@ -24,6 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (hep001.LAYOUT, anndata.LAYOUT, artifactdb.LAYOUT)}
+T = TypeVar("T")
 COLUMN_LIST_NAME = "column-order"
 
 
@@ -67,7 +68,7 @@ def check_lengths(root: Group, table: str) -> None:
 # -- files next to the HDF5 file --
 
 
-def located(target: Any) -> tuple[Any, Notes]:
+def located(target: T) -> tuple[T | Path, Notes]:
     """The HDF5 file of a directory or document of a layout that has such, with notes; any other target unchanged."""
     if not isinstance(target, (str, os.PathLike)):
         return target, {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -96,7 +95,9 @@ class _Differences:
         where, frame = join_path(self.path, column.name), self.view.frame
         kind = frame.hard_kind(column.name)
         inner = frame.open_group(column.name) if kind == "group" else None
-        if any(one.address != self._rows.dataset(column).address for one in self._links(column, kind, inner)):
+        if any(
+            one is None or one.address != self._rows.dataset(column).address for one in self._links(column, kind, inner)
+        ):
             message = "the frame does not show the rows of the table inside it here"
             yield FaceDifference(Breach("error", where, message, "another dataset", "a link to the table's", OWN_DATA))
             return
@@ -107,7 +108,7 @@ class _Differences:
             repair = partial(self._show, column)
             yield FaceDifference(Breach("error", where, message, found, "as in the table"), repair, fixes)
 
-    def _links(self, column: ColumnInfo, kind: str | None, inner: Any) -> list[Any]:
+    def _links(self, column: ColumnInfo, kind: str | None, inner: Group | None) -> list[Dataset | None]:
         """The datasets of the frame that must be the same objects as those of the table."""
         if kind == "dataset":
             return [self.view.frame.open_dataset(column.name)]
@@ -132,7 +133,7 @@ class _Differences:
                 return start + int(np.argmax(piece.is_null().to_numpy(zero_copy_only=False)))
         return None
 
-    def _wrong_in(self, column: ColumnInfo, inner: Any) -> tuple[str, str, bool] | None:
+    def _wrong_in(self, column: ColumnInfo, inner: Group) -> tuple[str, str, bool] | None:
         """What is wrong with a column that is a group of the frame."""
         coded = attributes.read_text(inner, names.ENCODING_TYPE) == names.CATEGORICAL[0]
         if coded != (column.categories is not None):
@@ -144,7 +145,7 @@ class _Differences:
             wrong = self._wrong_flags(column, inner, "values", lambda piece: piece.fill_null(False))
         return wrong
 
-    def _wrong_categories(self, column: ColumnInfo, inner: Any) -> tuple[str, str, bool] | None:
+    def _wrong_categories(self, column: ColumnInfo, inner: Group) -> tuple[str, str, bool] | None:
         assert column.categories is not None  # checked by the caller
         if not inner.has_link("codes"):
             return "the frame shows no codes here", "no codes", True
@@ -157,7 +158,7 @@ class _Differences:
         return None
 
     def _wrong_flags(
-        self, column: ColumnInfo, inner: Any, name: str, computed: Callable[[pa.Array], pa.Array]
+        self, column: ColumnInfo, inner: Group, name: str, computed: Callable[[pa.Array], pa.Array]
     ) -> tuple[str, str, bool] | None:
         """How booleans of the frame differ from those computed from the table by `computed`."""
         dataset = inner.open_dataset(name) if inner.hard_kind(name) == "dataset" else None
@@ -180,16 +181,22 @@ class _Differences:
     def _show(self, column: ColumnInfo) -> bool:
         """Make the frame show a column as the table has it; the frame's own masks and copies are rewritten from the
         table."""
-        inner: Any = self.view.frame.open_group(column.name) if self.view.frame.has_link(column.name) else None
+        inner = self.view.frame.open_group(column.name) if self.view.frame.has_link(column.name) else None
         own = ("mask", "values") if column.type.kind == "boolean" else ("mask",)
-        for name in own if inner is not None else ():
-            dataset: Any = inner.open_dataset(name) if inner.has_link(name) else None
-            flags = _plain_reader(name, dataset) if dataset is not None else None
-            usable = flags is not None and (self._fits(column, flags.column) or _is_growing(flags.column, dataset))
-            if inner.has_link(name) and not usable:
+        for name in own:
+            if inner is None or not inner.has_link(name):
+                continue
+            if not self._is_usable(column, name, inner.open_dataset(name)):
                 unlink(inner, name)
         self.view.show(column, self._rows, Others())
         return True
+
+    def _is_usable(self, column: ColumnInfo, name: str, dataset: Dataset | None) -> bool:
+        """Whether booleans of the frame have the length of the table, or can get it."""
+        flags = _plain_reader(name, dataset) if dataset is not None else None
+        if dataset is None or flags is None:
+            return False
+        return self._fits(column, flags.column) or _is_growing(flags.column, dataset)
 
 
 def _plain_reader(name: str, dataset: Dataset) -> ColumnReader | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
@@ -37,7 +37,7 @@ from colonnade.layouts.anndata.write import check_order_fits, write_encoding
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, TableInfo
 from colonnade.nodes import Dataset, Group, attributes
 from colonnade.nodes.elements import default_chunk_rows
-from colonnade.nodes.paths import dataset_at
+from colonnade.nodes.paths import dataset_at, group_at
 from colonnade.selection import Selection
 
 Recipe = Literal["R0", "R1", "R2"]
@@ -135,8 +135,8 @@ class TableRows:
     group: Group
     layout: Layout
 
-    def dataset(self, column: ColumnInfo) -> Any:
-        return self.layout.open_column(self.group, column)[0]
+    def dataset(self, column: ColumnInfo) -> Dataset:
+        return self.layout.open_dataset(self.group, column)
 
     def categories(self, column: ColumnInfo) -> pa.Array:
         return self._reader(column).categories()
@@ -209,13 +209,13 @@ def _face_old(group: Group, info: TableInfo, rows: TableRows, others: Others) ->
     coded = {column.name: column.categories for column in shown_columns(info) if column.categories is not None}
     if coded and not group.has_link(names.LEGACY_CATEGORIES_GROUP):
         create_group(group, names.LEGACY_CATEGORIES_GROUP)
-    home: Any = (
-        group.open_group(names.LEGACY_CATEGORIES_GROUP) if group.has_link(names.LEGACY_CATEGORIES_GROUP) else None
-    )
-    for child in home.children() if home is not None else ():
-        if child.name not in coded:
-            unlink(home, child.name)
+    home = group.open_group(names.LEGACY_CATEGORIES_GROUP) if group.has_link(names.LEGACY_CATEGORIES_GROUP) else None
+    if home is not None:
+        for child in home.children():
+            if child.name not in coded:
+                unlink(home, child.name)
     for name, categories in coded.items():
+        home = group_at(group, names.LEGACY_CATEGORIES_GROUP) if home is None else home
         column = info.by_name[name]
         copied = _copy_categories(home, name, column, rows, others.may_be_new(column))
         writing.write_flag(copied, names.ORDERED, categories.ordered)
@@ -223,7 +223,7 @@ def _face_old(group: Group, info: TableInfo, rows: TableRows, others: Others) ->
     _face_plain(group, info, "0.1.0")
 
 
-def _copy_categories(home: Any, name: str, column: ColumnInfo, rows: TableRows, replace_all: bool) -> Any:
+def _copy_categories(home: Group, name: str, column: ColumnInfo, rows: TableRows, replace_all: bool) -> Dataset:
     """Copy the categories of a column. An existing copy is extended, or replaced as a whole where `replace_all`."""
     values = rows.categories(column)
     copied = _rows_in(home, name)
@@ -238,7 +238,7 @@ def _copy_categories(home: Any, name: str, column: ColumnInfo, rows: TableRows, 
     return made
 
 
-def _rows_in(group: Group, name: str) -> Any | None:
+def _rows_in(group: Group, name: str) -> Dataset | None:
     """The dataset of this name if it has rank 1; another program may have put anything there."""
     found = group.open_dataset(name) if group.has_link(name) else None
     return found if found is not None and len(found.shape or ()) == 1 else None
@@ -261,7 +261,7 @@ def _cannot_show(info: TableInfo, column: str, why: str) -> DataError:
 # -- R2: a frame around the table --
 
 
-def _move_inside(group: Group, layout: Layout) -> Any:
+def _move_inside(group: Group, layout: Layout) -> Group:
     """Make the table a member of its group. Object references still lead to its objects after the move."""
     own, of_others = layout.edit.own_objects(group), set(layout.reading.unread_attributes(group))
     inner = create_group(group, names.OTHER_FACE, holds_large_attributes(group))
@@ -277,7 +277,7 @@ def _move_inside(group: Group, layout: Layout) -> Any:
 class FrameView:
     """A frame with links to the columns of the table inside it."""
 
-    frame: Any
+    frame: Group
     group: Group
     layout: Layout
     info: TableInfo
@@ -318,7 +318,7 @@ class FrameView:
             unlink(group, name)
         link_again(group, name, dataset)
 
-    def _member(self, name: str, encoding: tuple[str, str]) -> Any:
+    def _member(self, name: str, encoding: tuple[str, str]) -> Group:
         """The group that shows a column, with this encoding; replaced where it is something else."""
         found = self.frame.open_group(name) if self.frame.has_link(name) else None
         if found is not None and attributes.read_text(found, names.ENCODING_TYPE) == encoding[0]:
@@ -394,7 +394,7 @@ def recipe_of(group: Group, layout: Layout, path: str) -> Recipe | None:
     return "R1" if attributes.read_text(group, names.ENCODING_VERSION) == "0.1.0" else "R0"
 
 
-def frame_around(group: Group, path: str) -> Any | None:
+def frame_around(group: Group, path: str) -> Group | None:
     """The frame around a table, as its AnnData view; None when there is none."""
     above, _, last = path.rpartition("/")
     frame = group.open_group(above or "/") if last == names.OTHER_FACE else None
@@ -414,7 +414,9 @@ def follow_face(recipe: Recipe, group: Group, layout: Layout, before: TableInfo,
         names.check_name(column.name)
     rows, others = TableRows(group, layout), Others(before.n_rows, touched)
     if recipe == "R2":
-        FrameView(frame_around(group, before.path), group, layout, info).follow(others)
+        frame = frame_around(group, before.path)
+        assert frame is not None  # by the recipe
+        FrameView(frame, group, layout, info).follow(others)
     elif recipe == "R1":
         _face_old(group, info, rows, others)
     else:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from colonnade.arrays import Int64s
 from colonnade.dataclass import dataclass
@@ -29,11 +29,14 @@ from colonnade.nodes import Dataset, Group, Node
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from colonnade.columns.raw import Companion
     from colonnade.columns.writer import WrittenColumn
     from colonnade.errors import ColonnadeError
     from colonnade.layouts.conversion import Conversion
     from colonnade.layouts.index_home import IndexPlan, PlacedIndex
     from colonnade.nodes.protocols import Child, Notes
+    from colonnade.sparse.draft import SparseDraft
+    from colonnade.sparse.rows import SparseRows
 
 Broken = tuple[str, Breach]
 """The number of a rule, and how it is broken."""
@@ -44,7 +47,7 @@ class Describe(Protocol):
 
     def is_table(self, group: Group, /) -> bool: ...
     def describe(self, group: Group, path: str, /) -> TableInfo: ...
-    def open_column(self, group: Group, column: ColumnInfo, /) -> tuple[Any, Any]:
+    def open_column(self, group: Group, column: ColumnInfo, /) -> tuple[Dataset | SparseRows, Companion]:
         """The dataset with the rows of a column, and its companion dataset (categories, mask or heap) or None."""
 
     def unread_attributes(self, group: Group, /) -> dict[str, object]:
@@ -111,14 +114,14 @@ class Edit(Protocol):
     def attach_column(self, group: Group, info: TableInfo, column: WrittenColumn, /) -> None: ...
     def detach_column(self, group: Group, info: TableInfo, name: str, /) -> None: ...
     def rename_column(self, group: Group, info: TableInfo, name: str, new_name: str, /) -> None: ...
-    def replace_column(self, group: Group, info: TableInfo, column: WrittenColumn, old: Any, /) -> None: ...
+    def replace_column(self, group: Group, info: TableInfo, column: WrittenColumn, old: Dataset | None, /) -> None: ...
     def set_texts(
         self, group: Group, info: TableInfo, name: str | None, strings: Mapping[str, str | None], /
     ) -> None: ...
     def sparse_attributes(self, column: ColumnInfo, strings: Mapping[str, str | None], /) -> dict[str, str | None]:
         """The attributes to set on a sparse column for these strings; None for those to remove."""
 
-    def note_pandas(self, node: Node, note: str | None, /) -> None:
+    def note_pandas(self, node: Node | SparseDraft, note: str | None, /) -> None:
         """Store a note on a dataset or on the group; None removes it. Called only if the layout keeps such notes."""
 
     def own_objects(self, group: Group, /) -> set[str]: ...
@@ -129,7 +132,7 @@ class IndexHome(Protocol):
     """Where the search indexes of a table are, and how they and their columns refer to each other."""
 
     def search_indexes(self, group: Group, info: TableInfo, /) -> list[PlacedIndex]: ...
-    def place_index(self, group: Group, column: str, kind: str, /) -> tuple[Any, str]: ...
+    def place_index(self, group: Group, column: str, kind: str, /) -> tuple[Group, str]: ...
     def attach_index(self, group: Group, column: str, kind_word: str, dataset: Dataset, /) -> None: ...
     def detach_index(self, group: Group, index: PlacedIndex, /) -> None: ...
     def rename_indexes(self, group: Group, info: TableInfo, column: str, new_name: str, /) -> None: ...
@@ -160,8 +163,11 @@ class RawObject(Protocol):
     bytes_read: int
 
 
-class Rules(Protocol):
-    """Checks and fixes tables.
+R = TypeVar("R", bound=RawTable)
+
+
+class Rules(Protocol[R]):
+    """Checks and fixes tables; `R` is the form in which the rules of a layout see one.
 
     RULES: all rules of the layout. NOT_SHOWN: numbers of rules that cannot be checked from a file, and why.
     INDEX_HOME: the name of the group that holds the search indexes of a table.
@@ -177,10 +183,10 @@ class Rules(Protocol):
     def variant(self, text: str, /) -> object | None:
         """The variant of the rules that a user names; None if the layout has no variants."""
 
-    def inspect(self, group: Group, path: str, values: bool, variant: Any, /) -> RawTable:
+    def inspect(self, group: Group, path: str, values: bool, variant: object, /) -> R:
         """Read a table into the form that the rules check; `variant` replaces the one that the table declares."""
 
-    def claims(self, group: Group, path: str, values: bool, variant: Any, /) -> Iterable[Broken]:
+    def claims(self, group: Group, path: str, values: bool, variant: object, /) -> Iterable[Broken]:
         """The rules broken by a group that is not a table but seems to be meant as one."""
 
     def dataset_claim(self, group: Group, path: str, child: Child, /) -> Broken | None:
@@ -189,19 +195,19 @@ class Rules(Protocol):
     def not_inspected(self, path: str, error: ColonnadeError, /) -> Broken:
         """The rule broken by a table that cannot be read at all."""
 
-    def unreadable(self, raw: Any, column: ColumnInfo, error: ColonnadeError, /) -> Broken:
+    def unreadable(self, raw: R, column: ColumnInfo, error: ColonnadeError, /) -> Broken:
         """The rule broken by a column whose values cannot be read."""
 
-    def missing_is_described(self, raw: Any, column: ColumnInfo, /) -> Breach | None:
+    def missing_is_described(self, raw: R, column: ColumnInfo, /) -> Breach | None:
         """What is wrong with the description of a column that has missing rows."""
 
-    def repairs(self, raw: Any, removed_indexes: Collection[int], /) -> list[Repair]:
+    def repairs(self, raw: R, removed_indexes: Collection[int], /) -> list[Repair]:
         """Everything that can be fixed except indexes; takes the addresses of the indexes that will be removed."""
 
-    def bad_indexes(self, raw: Any, wrong: Collection[str], /) -> list[IndexPlan]:
+    def bad_indexes(self, raw: R, wrong: Collection[str], /) -> list[IndexPlan]:
         """The indexes to remove; takes the names of those whose contents are wrong."""
 
-    def remove_indexes(self, raw: Any, plans: Sequence[IndexPlan], /) -> None: ...
+    def remove_indexes(self, raw: R, plans: Sequence[IndexPlan], /) -> None: ...
     def other_objects(
         self, group: Group, path: str, values: bool, in_table: bool, /
     ) -> Iterator[tuple[RawObject, Sequence[Broken]]]:
@@ -212,6 +218,10 @@ class Rules(Protocol):
 
     def other_table(self, group: Group, path: str, /) -> Iterator[Broken]:
         """What is wrong with a table of another layout that also declares itself a table of this one."""
+
+
+AnyRules = Rules[Any]
+"""The rules of some layout: the caller gives them only the tables that they have inspected."""
 
 
 class FollowingTable(Protocol):
@@ -266,10 +276,10 @@ class Layout:
     load_indexes: Callable[[], IndexHome]
     load_create: Callable[[object, bool], Create] | None = None
     load_edit: Callable[[], Edit] | None = None
-    load_rules: Callable[[], Rules] | None = None
+    load_rules: Callable[[], AnyRules] | None = None
     load_sidecars: Callable[[], Sidecars] | None = None
     load_conversion: Callable[[], Conversion] | None = None
-    check_lengths: Callable[[Any, str], None] = _keep_lengths
+    check_lengths: Callable[[Group, str], None] = _keep_lengths
     group_attributes: tuple[str, ...] = ()  # reserved: set by the layout only
     column_attributes: tuple[str, ...] = ()
     unnamed_labels: str = "index"  # the name of labels without a name
@@ -286,8 +296,16 @@ class Layout:
     def describe(self, group: Group, path: str) -> TableInfo:
         return self.reading.describe(group, path)
 
-    def open_column(self, group: Group, column: ColumnInfo) -> tuple[Any, Any]:
+    def open_column(self, group: Group, column: ColumnInfo) -> tuple[Dataset | SparseRows, Companion]:
         return self.reading.open_column(group, column)
+
+    def open_dataset(self, group: Group, column: ColumnInfo) -> Dataset:
+        """The dataset with the rows of a column that is not sectioned."""
+        from colonnade.columns.raw import is_sectioned
+
+        rows, _ = self.open_column(group, column)
+        assert not is_sectioned(rows)  # the caller has looked at its storage
+        return rows
 
     def create(self, version: object = None, directory: bool = False) -> Create:
         """What writes new tables, in the requested version and form if the layout has several."""
@@ -322,7 +340,7 @@ class Layout:
         return self.load_indexes()
 
     @property
-    def rules(self) -> Rules | None:
+    def rules(self) -> AnyRules | None:
         return None if self.load_rules is None else self.load_rules()
 
     @property

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from itertools import count
-from typing import Any
 
 import pyarrow as pa
 
 from colonnade import writing
 from colonnade.dataclass import dataclass
 from colonnade.model import ColumnInfo, ColumnOptions, TableInfo
-from colonnade.nodes import Group, Node, attributes
+from colonnade.nodes import Dataset, Group, Node, attributes
 from colonnade.nodes.elements import has_references
 
 # The marks of a column: its AnnData type. Those of a group: its column-order where the row labels are a column too, and
@@ -45,13 +44,13 @@ class SourceTable:
     group: Group
     categories: Callable[[str], pa.Array | None]
 
-    def node(self, name: str) -> Any:
+    def node(self, name: str) -> Group | Dataset | None:
         """The dataset or group of a column; None if it cannot be opened."""
         column = self.info.by_name[name]
         return open_node(self.group, column.link or name)
 
 
-def open_node(group: Group, link: str) -> Any | None:
+def open_node(group: Group, link: str) -> Group | Dataset | None:
     """The dataset or group at a path below the group of a table; None if it cannot be opened."""
     return group.open_dataset(link) or group.open_group(link)
 
@@ -82,7 +81,9 @@ class Conversion:
         """The type of a column before it was converted into this layout, if recorded; otherwise `kind`."""
         return kind
 
-    def write_marks(self, table: SourceTable, names: Mapping[str, str], group: Group, nodes: Mapping[str, Any]) -> None:
+    def write_marks(
+        self, table: SourceTable, names: Mapping[str, str], group: Group, nodes: Mapping[str, Node]
+    ) -> None:
         """Record in the new table what its layout cannot express. By default, marks of a former layout are copied.
 
         names: the new names of the columns. group, nodes: of the new table and its columns, by their new names.
@@ -137,7 +138,7 @@ class Conversion:
         former: Conversion,
         names: Mapping[str, str],
         group: Group,
-        nodes: Mapping[str, Any],
+        nodes: Mapping[str, Node],
         schemas: tuple[pa.Schema, pa.Schema],
     ) -> None:
         """After the rows were written: apply the marks, or write them. schemas: of the rows, and of the new table."""
@@ -147,7 +148,7 @@ class Conversion:
         """Change the group above tables that were converted, into this layout or another."""
 
 
-def copy_user_attributes(source: Any, target: Any, without: Collection[str], kept: Collection[str] = ()) -> None:
+def copy_user_attributes(source: Node, target: Node, without: Collection[str], kept: Collection[str] = ()) -> None:
     """Copy attributes that do not belong to a layout. References are valid only in their own file, and are left out."""
     owned = {*without, *MARKS, *LATER_REVISION_ATTRIBUTE} - set(kept)
     stored = {name: source.attribute_storage(name) for name in source.attribute_names()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from colonnade.dataclass import replace
 from colonnade.errors import CorruptError
@@ -30,7 +29,7 @@ def not_a_column(kind: NodeKind | None) -> Unfit:
     return Unfit("it cannot be opened" if kind == "broken" else f"it is a {kind}")
 
 
-def member_of(group: Group, name: str) -> Any:
+def member_of(group: Group, name: str) -> Dataset:
     """The dataset of this name in the group of a column."""
     dataset = group.open_dataset(name) if group.hard_kind(name) == "dataset" else None
     if dataset is None:

@@ -5,14 +5,12 @@ Each layout defines how a column and its indexes refer to each other.
 
 from __future__ import annotations
 
-from typing import Any
-
 from colonnade import writing
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.indexes.base import Index
 from colonnade.model import IndexInfo, shown_name
-from colonnade.nodes import Dataset, Group, attributes
+from colonnade.nodes import Dataset, Group, Node, attributes
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.paths import group_at
 
@@ -64,12 +62,12 @@ class IndexPlan:
         return f"the index is rebuilt: {self.word} of {shown_name(self.column)!r}"
 
 
-def home_of(group: Group) -> Any:
+def home_of(group: Group) -> Group | None:
     """The group of a table's search indexes, if it has one."""
     return group.open_group(HOME) if group.has_link(HOME) else None
 
 
-def index_datasets(group: Group) -> dict[str, Any]:
+def index_datasets(group: Group) -> dict[str, Dataset]:
     """The search index datasets by name, without the values datasets of bitmaps."""
     home = home_of(group)
     if home is None:
@@ -80,13 +78,13 @@ def index_datasets(group: Group) -> dict[str, Any]:
     return {name: node for name, node in opened.items() if node.address not in values}
 
 
-def values_of(dataset: Dataset) -> list[Any]:
+def values_of(dataset: Dataset) -> list[Node]:
     """The values datasets of an index: one if it is a bitmap, otherwise none."""
     listed = attributes.read_references(dataset, "_values") or []
     return [node for reference in listed if (node := dataset.dereference(reference)) is not None]
 
 
-def place_index(group: Group, column: str, kind: str) -> tuple[Any, str]:
+def place_index(group: Group, column: str, kind: str) -> tuple[Group, str]:
     """The group for a new index of this kind, and an unused name in it."""
     home = home_of(group)
     if home is None and group.has_link(HOME):
@@ -130,7 +128,7 @@ def remove_index(group: Group, index: PlacedIndex) -> None:
 def rename_placed(group: Group, index: PlacedIndex, column: str, new_name: str) -> None:
     """Rename an index to match the new name of its column, which is about to be renamed."""
     home = home_of(group)
-    if not index.name.startswith(f"{column}__"):
+    if home is None or not index.name.startswith(f"{column}__"):
         return
     wanted = new_name + index.name[len(column) :]
     for ending in ("", "__values"):

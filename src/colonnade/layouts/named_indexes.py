@@ -7,7 +7,6 @@ dataset that holds the rows of a column of the table, or None.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any
 
 from colonnade import writing
 from colonnade.errors import FormatError
@@ -28,7 +27,7 @@ from colonnade.nodes import Dataset, Group, attributes
 from colonnade.nodes.paths import join_path
 
 COLUMN = "column"
-RowsOf = Callable[[str], Any]
+RowsOf = Callable[[str], Dataset | None]
 
 
 def named_indexes(group: Group, info: TableInfo, rows_of: RowsOf) -> list[PlacedIndex]:
@@ -53,7 +52,7 @@ def _placed(name: str, dataset: Dataset, info: TableInfo, rows_of: RowsOf) -> Pl
     return PlacedIndex(name, kind, column, dataset, problem)
 
 
-def name_index(column: str, kind_word: str, dataset: Dataset, rows: Any) -> None:
+def name_index(column: str, kind_word: str, dataset: Dataset, rows: Dataset | None) -> None:
     """Mark a newly built dataset as a search index of a column: KIND, the column name and a reference to its rows."""
     if rows is None:
         raise FormatError(f"column {column!r} is no longer in the file", column=column)

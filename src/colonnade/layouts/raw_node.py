@@ -12,7 +12,7 @@ from typing import Any, Literal
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
 from colonnade.model import DatasetInfo
-from colonnade.nodes import Group
+from colonnade.nodes import Dataset, Group
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.paths import join_path
 from colonnade.nodes.protocols import Attribute, Child
@@ -24,7 +24,7 @@ ObjectKind = Literal["group", "dataset"]
 class RawNode:
     """A group or dataset that could be opened."""
 
-    node: Any
+    node: Any  # a Group or a Dataset, by `kind`
     path: str
     kind: ObjectKind
     _attributes: dict[str, Attribute | None] = field(default_factory=dict, init=False, compare=False, repr=False)
@@ -101,7 +101,7 @@ def is_link_name(name: str) -> bool:
     return name not in ("", ".") and "/" not in name and "\0" not in name
 
 
-def open_member(group: Group, name: str, kind: str | None = None) -> tuple[Any, ObjectKind] | None:
+def open_member(group: Group, name: str, kind: str | None = None) -> tuple[Group | Dataset, ObjectKind] | None:
     """The group or dataset that a hard link of this name leads to, or None. `kind`: the link's kind, if known."""
     kind = group.hard_kind(name) if kind is None else kind
     node = group.open_dataset(name) if kind == "dataset" else group.open_group(name) if kind == "group" else None

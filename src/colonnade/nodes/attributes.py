@@ -10,7 +10,7 @@ other arrays as NumPy arrays.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -87,7 +87,7 @@ def read_references(node: ReadableNode, name: str) -> list[object] | None:
 _PLAIN = (np.bool_, np.int64, np.uint64, np.float64, np.complex128)
 
 
-class Attributes(MutableMapping[str, Any]):
+class Attributes(MutableMapping[str, object]):
     """Attributes as the file has them when they are asked for; setting or deleting one is one commit.
 
     `update` sets several in one commit.
@@ -102,16 +102,18 @@ class Attributes(MutableMapping[str, Any]):
     __slots__ = ("_change", "_read")
 
     def __init__(
-        self, read: Callable[[str | None], dict[str, Any]], change: Callable[[Mapping[str, Any], tuple[str, ...]], None]
+        self,
+        read: Callable[[str | None], dict[str, object]],
+        change: Callable[[Mapping[str, object], tuple[str, ...]], None],
     ) -> None:
         """read: all attributes, or one by its name if there is such."""
         self._read = read
         self._change = change
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> object:
         return self._read(name)[name]
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: object) -> None:
         self._change({name: value}, ())
 
     def __delitem__(self, name: str) -> None:
@@ -125,7 +127,7 @@ class Attributes(MutableMapping[str, Any]):
     def __len__(self) -> int:
         return len(self._read(None))
 
-    def update(self, *given: Any, **more: Any) -> None:
+    def update(self, *given: object, **more: object) -> None:
         """Set several, in one commit.
 
         >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")

@@ -8,7 +8,7 @@ is not as it should be is left to the caller's other way to read, which reports 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -98,7 +98,7 @@ class HeapSource:
         kernels.heap_data(*heap, image, 1, self._is_text, offsets, data)
         return Strings(offsets, data)
 
-    def _collect(self, addresses: UInt64s) -> tuple[ByteBuffer, Any, Any, Any, Any]:
+    def _collect(self, addresses: UInt64s) -> tuple[ByteBuffer, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """The collections at these addresses: their bytes, and where their objects lie in them."""
         if len(addresses) and int(addresses[-1]) > FARTHEST:
             raise ValueError("a reference leads far after the end of the file")

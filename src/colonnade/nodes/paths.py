@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
 from pathlib import Path
-from typing import TypeGuard
+from typing import TYPE_CHECKING
 
 from colonnade.errors import CorruptError, FormatError
-from colonnade.nodes.protocols import Dataset, Group, Node
+from colonnade.nodes.protocols import Dataset, Group
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 
 def encode_name(name: str) -> bytes:
@@ -28,7 +31,7 @@ def join_path(path: str, name: str) -> str:
     return f"{path.rstrip('/')}/{name}"
 
 
-def is_dataset(node: Node) -> TypeGuard[Dataset]:
+def is_dataset(node: object) -> TypeIs[Dataset]:
     """Whether an object is a dataset."""
     return bool(getattr(node, "is_dataset", False))  # a committed datatype has no such attribute
 

@@ -127,7 +127,7 @@ def as_number(value: object, kind: pa.DataType, refuse: Refusal) -> Number:
     return _exact(value)
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """The Python value of a NumPy or Arrow scalar; the scalar itself for times that Python cannot hold exactly."""
     if isinstance(value, pa.Scalar):
         value = value.as_py()
@@ -484,7 +484,10 @@ def intersection(a: Interval | Among, b: Interval | Among) -> Interval | Among:
     return Interval(low, high, low_open, high_open)
 
 
-def _tighter(a: tuple[Any, bool], b: tuple[Any, bool], choose: Callable[..., Any]) -> tuple[Any, bool]:
+_Edge = tuple[Any, bool]  # a key, or None: keys of one column can be compared, which `Key` does not tell
+
+
+def _tighter(a: _Edge, b: _Edge, choose: Callable[..., Any]) -> _Edge:
     if a[0] is None or b[0] is None:
         return b if a[0] is None else a
     if a[0] == b[0]:

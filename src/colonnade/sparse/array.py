@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from math import prod
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -54,6 +54,7 @@ from colonnade.threads import default_threads, in_order
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    from scipy.sparse import sparray
 
 T = TypeVar("T")
 ScipyFormat = Literal["csr", "csc", "coo"]
@@ -215,7 +216,7 @@ class SparseArray(Sealed):
         return self.info.layout.chunk
 
     @property
-    def fill(self) -> Any:
+    def fill(self) -> object:
         """The value that undefined elements read as."""
         info = self.info
         return decode_fill_value(info.fill, info.type)
@@ -272,7 +273,7 @@ class SparseArray(Sealed):
 
     # -- elements --
 
-    def __getitem__(self, key: BoxKey) -> Any:
+    def __getitem__(self, key: BoxKey) -> np.ndarray:
         """A dense box; undefined elements are the fill. An integer drops its dimension, slices may have steps."""
         if key is None:
             raise UsageError("cannot add a dimension with None: a box has at most as many dimensions as the array")
@@ -350,7 +351,7 @@ class SparseArray(Sealed):
 
         return self._consistent(read)
 
-    def to_scipy(self, format: ScipyFormat = "csr", box: BoxKey = None) -> Any:  # noqa: A002 - SciPy's own word
+    def to_scipy(self, format: ScipyFormat = "csr", box: BoxKey = None) -> sparray:  # noqa: A002 - SciPy's own word
         """A box as a SciPy sparse array. One dimension is always "coo"; more than two are not supported.
 
         >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
@@ -500,14 +501,15 @@ class SparseArray(Sealed):
         kind = np.int32 if max(len(minor), *box.shape) < 1 << 31 else np.int64
         return (native, minor.astype(kind, copy=False), ends.astype(kind)), (box.shape[0], box.shape[1])
 
-    def _dense(self, state: _State, box: ArrayBox) -> Any:
+    def _dense(self, state: _State, box: ArrayBox) -> np.ndarray:
         empty = _no_values(state)
         elements = np.empty((prod(box.shape), *empty.shape[1:]), dtype=empty.dtype)
         elements[...] = _fill_items(state, empty)
         for coords, values in self._chunks(state, box, True):
             elements[_linear(box.inner(coords), box.shape)] = values
         dense = elements.reshape((*box.kept_shape, *empty.shape[1:]))
-        return dense if dense.ndim else dense[()]
+        element: np.ndarray = dense if dense.ndim else dense[()]  # a scalar, if all dimensions were integers
+        return element
 
     def _defined(self, state: _State, box: ArrayBox) -> Booleans:
         mask = np.zeros(prod(box.shape), dtype=bool)
@@ -576,7 +578,7 @@ def _joined(parts: list[DecodedValues], like: DecodedValues) -> DecodedValues:
     return joined
 
 
-def _fill_items(state: _State, empty: DecodedValues) -> Any:
+def _fill_items(state: _State, empty: DecodedValues) -> object:
     fill = decode_fill_value(state.info.fill, state.info.type)
     if fill is None and empty.dtype.names:  # a compound with variable-length members, which become None
         return np.zeros(1, dtype=empty.dtype)[0]

@@ -26,7 +26,7 @@ An empty value has an object too; an element that was never written (in a dense 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -189,7 +189,7 @@ def _sequence(value: object, stored: StoredType) -> DecodedValues:
     return converted
 
 
-_CHECKS: dict[str, Callable[[Any, StoredType], Any]] = {"text": _text, "binary": _binary, "sequence": _sequence}
+_CHECKS: dict[str, Callable[[object, StoredType], object]] = {"text": _text, "binary": _binary, "sequence": _sequence}
 VARIABLE_KINDS = tuple(_CHECKS)
 """Kinds of variable-length types that can be written."""
 

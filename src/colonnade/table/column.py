@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
+from typing import TYPE_CHECKING, Literal, SupportsIndex, overload
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from colonnade.exchange.numpy_out import StringsAs
     from colonnade.query.scan import Rows
     from colonnade.table.table import Table
+    from colonnade.values import Cell
 
 
 class Column(Sealed):
@@ -225,7 +226,11 @@ class Column(Sealed):
 
         return to_numpy(self._read(slice(None), dictionaries=True), strings)
 
-    def __getitem__(self, item: SupportsIndex | slice | list[int] | tuple[int, ...] | np.ndarray) -> Any:
+    @overload
+    def __getitem__(self, item: slice | list[int] | tuple[int, ...] | np.ndarray) -> np.ndarray: ...
+    @overload
+    def __getitem__(self, item: SupportsIndex) -> Cell: ...
+    def __getitem__(self, item: SupportsIndex | slice | list[int] | tuple[int, ...] | np.ndarray) -> Cell:
         """column[10:20] and column[[3, 1]] as NumPy (masked where rows are missing), column[5] as one value."""
         from colonnade.columns.arrow_types import python_values
         from colonnade.exchange.numpy_out import to_numpy
@@ -251,7 +256,7 @@ class Column(Sealed):
         values = without_mask(self.to_numpy(strings="objects"), self.name)  # None where a string is missing
         return values if dtype is None else values.astype(dtype)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Cell]:
         from colonnade.columns.arrow_types import python_values
 
         for batch in self._table.select(self.name).batches():
@@ -279,7 +284,11 @@ class RawRows(Sealed):
     def __len__(self) -> int:
         return self._table.n_rows
 
-    def __getitem__(self, item: SupportsIndex | slice | list[int] | tuple[int, ...] | np.ndarray) -> Any:
+    @overload
+    def __getitem__(self, item: slice | list[int] | tuple[int, ...] | np.ndarray) -> np.ndarray: ...
+    @overload
+    def __getitem__(self, item: SupportsIndex) -> Cell: ...
+    def __getitem__(self, item: SupportsIndex | slice | list[int] | tuple[int, ...] | np.ndarray) -> Cell:
         from colonnade.table.show import rows_text
 
         if isinstance(item, slice):

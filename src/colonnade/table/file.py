@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar
+from typing import TYPE_CHECKING, Literal, Never, TypedDict, TypeVar
 
 import pyarrow as pa
 
@@ -21,7 +21,7 @@ from colonnade.model import ColumnOptions, Progress, TableInfo
 from colonnade.nodes import Dataset, Group
 from colonnade.nodes.attributes import Attributes, read_values
 from colonnade.nodes.damage import to_corrupt_error, translate_hdf5_errors
-from colonnade.nodes.paths import join_path, walk_groups
+from colonnade.nodes.paths import is_dataset, join_path, walk_groups
 from colonnade.opening import open_file
 from colonnade.pager.interrupts import shielded
 from colonnade.pager.locks import Locking
@@ -35,10 +35,22 @@ from colonnade.table.table import Table
 from colonnade.threads import default_threads
 
 if TYPE_CHECKING:
+    import h5py
+
     from colonnade.edit.create import Draft, WriteMode
     from colonnade.h5.files import FileHandle
     from colonnade.layouts import NewSidecars
     from colonnade.layouts.foreign_tables import ForeignTable
+
+    class Asked(TypedDict, total=False):
+        """The arguments of `open` with which a pickled table is opened again."""
+
+        timeout: float
+        locking: Locking
+        trust: Trust
+        links: Links
+        n_threads: int | None
+
 
 T = TypeVar("T")
 
@@ -127,7 +139,7 @@ class File(Sealed):
         self._n_threads = n_threads if n_threads is not None else default_threads()
         self._trust: Trust = trust
         self._opened_by = handle.name
-        self._asked: dict[str, Any] = {}  # the arguments of `open`: a pickled table is opened again with them
+        self._asked: Asked = {}  # the arguments of `open`: a pickled table is opened again with them
         self._in_transaction = False
         self._spoiled = False
         self._read_only_since: str | None = None  # why its tables cannot be changed, if the mode is not the reason
@@ -138,7 +150,7 @@ class File(Sealed):
         self._n_verified = 0  # verifications so far: open indexes are trusted as of one of them
 
     @property
-    def h5(self) -> Any:
+    def h5(self) -> h5py.File:
         """The h5py.File (or the group that was opened), for the arrays next to the tables.
 
         It is replaced after a commit by another program, and after a rollback: get it again. In a file open for
@@ -148,7 +160,8 @@ class File(Sealed):
         self._handle.refresh()
         if self._handle.is_journaled:
             self._receipts_now()  # before the caller can write: later writes invalidate them
-        return self._handle.shown
+        shown: h5py.File = self._handle.shown
+        return shown
 
     @property
     def name(self) -> str:
@@ -584,7 +597,8 @@ class File(Sealed):
         except (FormatError, UnsupportedError):
             return [None]
         is_stored = column is not None and (column.is_masked or column.encoding in ("pointers", "levels"))
-        return [rows, companion] if is_stored and not isinstance(companion, pa.Array) else [rows]
+        datasets = [rows, companion] if is_stored and not isinstance(companion, pa.Array) else [rows]
+        return [node if is_dataset(node) else None for node in datasets]
 
     def _note_changes(self) -> None:
         """Record that everything written so far was written by this library."""

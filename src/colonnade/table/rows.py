@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+from typing import TYPE_CHECKING, SupportsIndex, overload
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from colonnade.query.search import Search
     from colonnade.table.file import File
     from colonnade.table.table import Table
+    from colonnade.values import Cell
 
 
 TABLE_BATCH_ROWS = 65_536
@@ -83,7 +84,7 @@ class ReadableRows(Sealed):
                 if not isinstance(name, str):
                     raise UsageError(f"columns are chosen by name, not by {name!r}; rows with [10:20] or .take([...])")
                 query._table._column(name)
-        return query._with(names=tuple(names))
+        return query._with(names=tuple(map(str, names)))
 
     def head(self, n: int = 5) -> Query:
         """The first `n` rows.
@@ -219,7 +220,7 @@ class ReadableRows(Sealed):
         *,
         by: None = None,
         **named: AggregateRequest,
-    ) -> dict[str, Any]: ...
+    ) -> dict[str, Cell]: ...
     @overload
     def aggregate(
         self,
@@ -236,7 +237,7 @@ class ReadableRows(Sealed):
         *,
         by: str | Sequence[str] | None = None,
         **named: AggregateRequest,
-    ) -> Any:
+    ) -> dict[str, Cell] | pa.Table:
         """Counts, sums, means, minima and maxima of columns, without loading a whole column.
 
         `t.aggregate(n="count", top=("energy", "max"))` returns the dict `{"n": ..., "top": ...}`: each name stands for
@@ -262,7 +263,7 @@ class ReadableRows(Sealed):
 
         wanted, groups = wanted_values(by_column, named), group_names(by)
 
-        def read() -> Any:
+        def read() -> dict[str, Cell] | pa.Table:
             query = self._query()
             table = query._table
             names = [*groups, *(aggregate.column for aggregate in wanted if aggregate.column is not None)]
@@ -321,11 +322,16 @@ class Query(ReadableRows):
         self._limit = limit
         self._bound: tuple[int, Bound] | None = None
 
-    def _with(self, **changed: Any) -> Query:
-        current = {"names": self._names, "rows": self._rows, "predicate": self._predicate, "limit": self._limit}
-        query = Query(self._table, **{**current, **changed})
-        if "predicate" not in changed:
-            query._bound = self._bound
+    def _with(self, names: tuple[str, ...] | None = None, rows: Rows | None = None, limit: int | None = None) -> Query:
+        """This query with other columns, rows or another limit."""
+        query = Query(
+            self._table,
+            self._names if names is None else names,
+            self._rows if rows is None else rows,
+            self._predicate,
+            self._limit if limit is None else limit,
+        )
+        query._bound = self._bound
         return query
 
     @property
@@ -397,7 +403,7 @@ class Query(ReadableRows):
         """
         return self._table._file._consistent(lambda: self._search().plan([reader.column for reader in self._readers()]))
 
-    def dereference(self, column: str) -> Iterator[Any]:
+    def dereference(self, column: str) -> Iterator[np.ndarray | None]:
         """For each row the array, or the part of it, that its reference points to; None where it points nowhere.
 
         >>> import h5py
@@ -415,10 +421,10 @@ class Query(ReadableRows):
                 yield reader.follow(row)
 
     @overload
-    def __getitem__(self, item: int) -> dict[str, Any]: ...
+    def __getitem__(self, item: int) -> dict[str, Cell]: ...
     @overload
     def __getitem__(self, item: list[str] | tuple[str, ...] | slice) -> Query: ...
-    def __getitem__(self, item: SupportsIndex | list[str] | tuple[str, ...] | slice) -> Any:
+    def __getitem__(self, item: SupportsIndex | list[str] | tuple[str, ...] | slice) -> dict[str, Cell] | Query:
         from colonnade.columns.arrow_types import python_rows
 
         if isinstance(item, slice):
@@ -443,7 +449,8 @@ class Query(ReadableRows):
     def _narrowed(self, predicate: Predicate) -> Query:
         """The rows for which this predicate is also true; a predicate that does not suit the columns is refused
         here."""
-        narrowed = self._with(predicate=predicate if self._predicate is None else self._predicate & predicate)
+        whole = predicate if self._predicate is None else self._predicate & predicate
+        narrowed = Query(self._table, self._names, self._rows, whole, self._limit)
         narrowed._tree()
         return narrowed
 
@@ -460,7 +467,7 @@ class Query(ReadableRows):
         """This query with its rows found once, as row numbers."""
         if self._predicate is None:
             return self
-        return self._with(rows=self._table._file._consistent(self._found_rows), predicate=None, limit=None)
+        return Query(self._table, self._names, self._table._file._consistent(self._found_rows))
 
     def _tree(self) -> Bound:
         """The predicate bound to the columns of the current file."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Never, overload
+from typing import TYPE_CHECKING, Never, overload
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from colonnade.edit.index import Indexes
     from colonnade.layouts.index_home import OpenIndex
     from colonnade.query.stats import ColumnStats
-    from colonnade.table.file import File
+    from colonnade.table.file import Asked, File
+    from colonnade.values import Cell
 
 
 class Table(ReadableRows):
@@ -474,14 +475,17 @@ class Table(ReadableRows):
         self._file._check_open()
         return Attributes(partial(self._read_attributes, name), partial(self._change_attributes, name))
 
-    def _read_attributes(self, name: str | None, only: str | None) -> dict[str, Any]:
-        def read() -> dict[str, Any]:
+    def _read_attributes(self, name: str | None, only: str | None) -> dict[str, object]:
+        def read() -> dict[str, object]:
             self._look()
             if name is None:
                 return read_values(self._group, self._layout.group_attributes, only)
             column = self._column(name)
             if column.storage == "sectioned":
-                attributes = self._layout.open_column(self._group, column)[0].attributes()
+                from colonnade.columns.raw import is_sectioned
+
+                rows, _ = self._layout.open_column(self._group, column)
+                attributes = rows.attributes() if is_sectioned(rows) else {}
                 return {key: attributes[key] for key in attributes if key not in self._layout.column_attributes}
             return read_values(column_node(self._group, column), self._layout.column_attributes, only)
 
@@ -520,8 +524,8 @@ class Table(ReadableRows):
     @overload
     def __getitem__(self, item: list[str] | tuple[str, ...] | slice) -> Query: ...
     @overload
-    def __getitem__(self, item: int) -> dict[str, Any]: ...
-    def __getitem__(self, item: str | int | list[str] | tuple[str, ...] | slice) -> Any:
+    def __getitem__(self, item: int) -> dict[str, Cell]: ...
+    def __getitem__(self, item: str | int | list[str] | tuple[str, ...] | slice) -> dict[str, Cell] | Column | Query:
         if isinstance(item, str):
             return Column(self, item)
         return self._query()[item]
@@ -585,7 +589,7 @@ class Table(ReadableRows):
                 raise UnsupportedError(
                     f"cannot read column {name!r} as it is stored: it is sparse. Use open_sparse", feature="raw sparse"
                 )
-            return read_stored(self._layout.open_column(self._group, column)[0], start, count)
+            return read_stored(self._layout.open_dataset(self._group, column), start, count)
 
         return self._file._consistent(read)
 
@@ -635,7 +639,7 @@ class Table(ReadableRows):
         return _opened_again, (target, self.path, self._file._asked)
 
 
-def _opened_again(name: str, table: str, asked: dict[str, Any]) -> Table:
+def _opened_again(name: str, table: str, asked: Asked) -> Table:
     """The pickled table, from its file, which is opened for reading and otherwise with the same arguments."""
     from colonnade.table.file import open
 

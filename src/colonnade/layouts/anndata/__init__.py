@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from colonnade.layouts.anndata import describe, names
-from colonnade.layouts.contract import Create, Edit, IndexHome, Layout, Rules, refuse_version
+from colonnade.layouts.contract import AnyRules, Create, Edit, IndexHome, Layout, refuse_version
 from colonnade.nodes import Group
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def _indexes() -> IndexHome:
     return search
 
 
-def _rules() -> Rules:
+def _rules() -> AnyRules:
     from colonnade.layouts.anndata import rules
 
     return rules

@@ -7,7 +7,6 @@ discarded.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -42,14 +41,15 @@ class AnnDataConversion(Conversion):
 
     # -- as the layout that a table comes from --
 
-    def write_marks(self, table: SourceTable, new: Mapping[str, str], group: Group, nodes: Mapping[str, Any]) -> None:
+    def write_marks(self, table: SourceTable, new: Mapping[str, str], group: Group, nodes: Mapping[str, Node]) -> None:
         if any(column.is_label for column in table.info.columns):
             writing.write_texts(group, ANNDATA_ORDER, [column.name for column in table.info.columns])
         if UNNAMED_LABEL in new:
             writing.write_text(group, UNNAMED_LABELS, new[UNNAMED_LABEL])
         for column in table.info.members:
-            if column.is_masked:
-                writing.write_text(nodes[new[column.name]], ANNDATA_TYPE, _nullable_type(table.node(column.name)))
+            node = table.node(column.name) if column.is_masked else None
+            if node is not None:
+                writing.write_text(nodes[new[column.name]], ANNDATA_TYPE, _nullable_type(node))
 
     def is_copied(self, root: Group, path: str, tables: Collection[str]) -> bool:
         """Whether a frame is in a mapping (obsm, uns), which before 0.8 does not declare that it is one."""
@@ -106,7 +106,7 @@ class AnnDataConversion(Conversion):
         _former: Conversion,
         new: Mapping[str, str],
         group: Group,
-        nodes: Mapping[str, Any],
+        nodes: Mapping[str, Node],
         _schemas: tuple[pa.Schema, pa.Schema],
     ) -> None:
         """Apply the marks of a former frame, and write none: a frame needs none."""

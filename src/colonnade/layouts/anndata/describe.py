@@ -6,8 +6,6 @@ In version 0.1.0 a categorical is a dataset of codes with a reference to its cat
 
 from __future__ import annotations
 
-from typing import Any
-
 from colonnade.dataclass import dataclass, replace
 from colonnade.errors import FormatError, UnsupportedError
 from colonnade.layouts.anndata import names
@@ -31,7 +29,7 @@ from colonnade.model import (
     TableInfo,
     unreadable_column,
 )
-from colonnade.nodes import Group, Node, attributes
+from colonnade.nodes import Dataset, Group, Node, attributes
 from colonnade.nodes.elements import dataset_column
 from colonnade.nodes.paths import is_dataset
 
@@ -43,10 +41,10 @@ class _Parts:
     `pandas` is the pandas metadata of nullable strings. It depends on `na-value`, the missing value (NA by default).
     """
 
-    rows: Any
-    categories: Any = None
+    rows: Dataset
+    categories: Dataset | None = None
     categories_name: str = ""
-    mask: Any = None
+    mask: Dataset | None = None
     ordered: bool = False
     pandas: str | None = None
 
@@ -186,7 +184,7 @@ def encoding(node: Node) -> tuple[str | None, str | None]:
     return attributes.read_text(node, names.ENCODING_TYPE), attributes.read_text(node, names.ENCODING_VERSION)
 
 
-def open_categories(group: Group) -> Any:
+def open_categories(group: Group) -> Dataset | None:
     """The categories dataset of a categorical; for nullable strings their values, because no category is missing."""
     kind = group.hard_kind("categories")
     if kind == "dataset":
@@ -221,7 +219,7 @@ def _is_masked(parts: _Parts, n_rows: int) -> bool:
     return True
 
 
-def open_column(group: Group, column: ColumnInfo) -> tuple[Any, Any]:
+def open_column(group: Group, column: ColumnInfo) -> tuple[Dataset, Dataset | None]:
     """The datasets of a column: its rows, and its categories or its mask, or None."""
     try:
         parts = _parts(group, column.name)
@@ -232,7 +230,7 @@ def open_column(group: Group, column: ColumnInfo) -> tuple[Any, Any]:
     return (group.open_chunked(column.name, in_place=True) or parts.rows if plain else parts.rows), companion
 
 
-def rows_of(group: Group, name: str) -> Any | None:
+def rows_of(group: Group, name: str) -> Dataset | None:
     """The dataset that holds the rows of a column: itself, its codes, or its values."""
     try:
         return _parts(group, name).rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import open_categories
@@ -13,6 +13,9 @@ from colonnade.layouts.anndata.rules_values import number_blocks, read_all, repe
 from colonnade.layouts.raw_node import stored_as
 from colonnade.model import Breach
 from colonnade.nodes.paths import is_dataset
+
+if TYPE_CHECKING:
+    from colonnade.values import Json
 
 NUMBER_KINDS = ("integer", "float", "boolean", "complex", "enum", "bitfield")
 TEXTS = ("text", "string")
@@ -205,7 +208,7 @@ def awkward_has_its_buffers(node: RawElement) -> Iterator[Breach]:
                 node.bytes_read += member.bytes_read
 
 
-def _buffers(form: Any, deepest: int) -> Iterator[str]:
+def _buffers(form: Json, deepest: int) -> Iterator[str]:
     """The names of the buffers that a form needs."""
     if not isinstance(form, dict) or deepest == 0:
         return

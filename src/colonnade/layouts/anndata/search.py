@@ -6,8 +6,6 @@ lost. A column does not refer to its indexes, so its attributes are exactly thos
 
 from __future__ import annotations
 
-from typing import Any
-
 from colonnade.layouts.anndata.describe import rows_of
 from colonnade.layouts.anndata.write import check_has_one_face
 from colonnade.layouts.index_home import PlacedIndex, remove_index
@@ -24,7 +22,7 @@ def search_indexes(group: Group, info: TableInfo) -> list[PlacedIndex]:
     return named_indexes(group, info, lambda name: rows_of(group, name))
 
 
-def place_index(group: Group, column: str, kind: str) -> tuple[Any, str]:
+def place_index(group: Group, column: str, kind: str) -> tuple[Group, str]:
     """The group for a new index of this kind, and an unused name in it."""
     check_has_one_face(group, "it")
     return place_in_home(group, column.replace("/", "_"), kind)

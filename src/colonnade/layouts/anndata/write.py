@@ -10,7 +10,7 @@ Chunked datasets allow rows to be added. The order of writing:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ from colonnade.h5.links import rename, unlink
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import describe, open_categories
 from colonnade.model import ColumnInfo, ColumnOptions, TableInfo, TableText
-from colonnade.nodes import Group, Node
+from colonnade.nodes import Dataset, Group, Node
 from colonnade.nodes.paths import group_at
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def needs_large_attributes(n_columns: int, _longest_name: int) -> bool:
     return n_columns * TEXT_DESCRIPTOR > LARGEST_IN_HEADER
 
 
-def make_group(root: Group, path: str, large_attributes: bool) -> Any:
+def make_group(root: Group, path: str, large_attributes: bool) -> Group:
     """A new group for a frame."""
     return create_group(root, path, large_attributes)
 
@@ -162,7 +162,8 @@ def _extend_categories(group: Group, column: WrittenColumn, before: ColumnInfo) 
     n_before = before.categories.n_categories
     if len(column.categories) == n_before:
         return True
-    if add_categories(open_categories(group), column.categories, n_before, column.name):
+    dataset = open_categories(group)
+    if dataset is not None and add_categories(dataset, column.categories, n_before, column.name):
         return True
     unlink(group, "categories")
     _write_categories(group, column)
@@ -200,7 +201,7 @@ def rename_column(group: Group, info: TableInfo, name: str, new_name: str) -> No
         writing.write_variable_text(group, names.INDEX, new_name)
 
 
-def replace_column(group: Group, _info: TableInfo, column: WrittenColumn, _old: Any) -> None:
+def replace_column(group: Group, _info: TableInfo, column: WrittenColumn, _old: Dataset | None) -> None:
     """Make a newly written member the column of its name."""
     _complete_column(group, column)
 
@@ -232,7 +233,7 @@ def sparse_attributes(_column: ColumnInfo, _strings: Mapping[str, str | None]) -
     return {}
 
 
-def note_pandas(_node: Node, _note: str | None) -> None:
+def note_pandas(_node: object, _note: str | None) -> None:
     """A frame keeps no notes about pandas types."""
 
 

@@ -7,8 +7,6 @@ into that group unchanged. A missing float is NaN, as in pandas. A categorical i
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -56,7 +54,7 @@ class FrameWriter:
         self.name = name
         self._kind = plain_type(kind)
         self._options = _checked(name, self._kind, options)
-        self._group: Any = None
+        self._group: Group | None = None
         self._mask: ColumnWriter | None = None
         self._rows = self._new_rows()
 
@@ -84,7 +82,7 @@ class FrameWriter:
             marked = replace(column, fill=_missing_code(column))
             inner = group_at(group, column.name)
             writer._rows = ColumnWriter.resume(marked, inner, dataset, reader.categories(), CODES, CODE_MARKING)
-        elif column.is_masked:
+        elif companion is not None:  # its mask
             inner = group_at(group, column.name)
             writer._rows = ColumnWriter.resume(column, inner, dataset, None, link=VALUES)
             writer._mask = ColumnWriter.resume(mask_column(column, companion), inner, companion, None, link=MASK)
@@ -151,6 +149,7 @@ class FrameWriter:
 
     def _begin_mask(self, n_rows: int) -> None:
         """Turn the dataset into a group of values and mask. None of the rows so far is missing."""
+        assert self._group is not None  # by `start` or `resume`
         self._rows.move_to(self._group, self.name + _ASIDE)
         group = create_group(self._group, self.name)
         self._rows.move_to(group, VALUES)
@@ -162,7 +161,7 @@ class FrameWriter:
             self._mask.write(_flags(None, min(DEFAULT_CHUNK_ROWS, n_rows - start)))
 
 
-_BLANKS: dict[str | None, Any] = {"integer": 0, "boolean": False, "text": ""}
+_BLANKS: dict[str | None, int | str] = {"integer": 0, "boolean": False, "text": ""}
 
 
 def _family(kind: pa.DataType) -> str | None:

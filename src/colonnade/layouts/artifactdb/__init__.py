@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from colonnade.layouts.artifactdb import describe, names
-from colonnade.layouts.contract import Create, Edit, IndexHome, Layout, Rules, Sidecars
+from colonnade.layouts.contract import AnyRules, Create, Edit, IndexHome, Layout, Sidecars
 
 if TYPE_CHECKING:
     from colonnade.layouts.conversion import Conversion
@@ -31,7 +31,7 @@ def _indexes() -> IndexHome:
     return search
 
 
-def _rules() -> Rules:
+def _rules() -> AnyRules:
     from colonnade.layouts.artifactdb import rules
 
     return rules

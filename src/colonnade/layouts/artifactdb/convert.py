@@ -7,7 +7,6 @@ attributes, so that converting back is exact.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import pyarrow as pa
 
@@ -17,7 +16,7 @@ from colonnade.columns.mapping import plain_type
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.conversion import Conversion, SourceTable
 from colonnade.model import ColumnInfo
-from colonnade.nodes import Group
+from colonnade.nodes import Group, Node
 
 
 class ArtifactConversion(Conversion):
@@ -35,7 +34,7 @@ class ArtifactConversion(Conversion):
         former: Conversion,
         names_of_columns: Mapping[str, str],
         group: Group,
-        nodes: Mapping[str, Any],
+        nodes: Mapping[str, Node],
         schemas: tuple[pa.Schema, pa.Schema],
     ) -> None:
         super().complete(table, former, names_of_columns, group, nodes, schemas)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -47,11 +47,14 @@ from colonnade.model import (
     TableInfo,
     unreadable_column,
 )
-from colonnade.nodes import Group, attributes
+from colonnade.nodes import Dataset, Group, attributes
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.elements import claims_too_much, dataset_column
 from colonnade.nodes.paths import dataset_at, group_at
 from colonnade.stored_dtypes import memory_dtype
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 VARIABLE_STRING = StoredType("text", 8)
 INT32_MIN = -(2**31)
@@ -62,8 +65,8 @@ LONGEST_FRAME = 2**63 - 1  # the most rows of a table, whatever an attribute cla
 class _Parts:
     """The parts of a column: its rows, their companion (levels or a heap), and its declared type."""
 
-    rows: Any
-    companion: Any
+    rows: Dataset
+    companion: Dataset | None
     type: str
     format: str | None = None
     ordered: bool = False
@@ -187,7 +190,7 @@ class _Description(FrameDescription):
             self.note("error", f"column {name!r} is not in the file, and the metadata do not name another", names.DATA)
         return resource or ""
 
-    def _column(self, data: Any, position: int, name: str) -> ColumnInfo:
+    def _column(self, data: Group, position: int, name: str) -> ColumnInfo:
         """The description of one member, with a problem if it cannot be read as a column."""
         link = f"{names.DATA}/{position}"
         try:
@@ -301,7 +304,7 @@ def _free_name(base: str, taken: set[str], last: int = 1) -> tuple[str, int]:
     return f"{base}_{number}", number
 
 
-def _parts(data: Any, link: str, generation: Generation, claim: ColumnClaim) -> _Parts:
+def _parts(data: Group, link: str, generation: Generation, claim: ColumnClaim) -> _Parts:
     """The datasets of a column, and its declared type."""
     kind = data.hard_kind(link)
     if kind == "dataset":
@@ -311,7 +314,7 @@ def _parts(data: Any, link: str, generation: Generation, claim: ColumnClaim) -> 
     return _group_parts(data.open_group(link))
 
 
-def _dataset_parts(rows: Any, generation: Generation, claim: ColumnClaim) -> _Parts:
+def _dataset_parts(rows: Dataset | None, generation: Generation, claim: ColumnClaim) -> _Parts:
     if rows is None:
         raise Unfit("the dataset cannot be opened")
     if generation.is_self_described:
@@ -340,7 +343,7 @@ def _group_parts(group: Group | None) -> _Parts:
     raise Unfit(f"a group of type {declared!r}")
 
 
-def _pointer_problem(stored: StoredType, heap: Any) -> str | None:
+def _pointer_problem(stored: StoredType, heap: Dataset | None) -> str | None:
     """Why these cannot be pointers into this heap; None if they can."""
     first = [field.type for field in stored.fields[:2]]
     if stored.kind != "compound" or len(first) < 2 or any(one.kind != "integer" or one.signed for one in first):
@@ -351,7 +354,7 @@ def _pointer_problem(stored: StoredType, heap: Any) -> str | None:
     return None
 
 
-def missing_mark(rows: Any, column: ColumnInfo, generation: Generation) -> tuple[bytes | None, str | None]:
+def missing_mark(rows: Dataset, column: ColumnInfo, generation: Generation) -> tuple[bytes | None, str | None]:
     """The placeholder of missing rows as bytes (`ColumnInfo.fill`), and what is wrong with it; None for each."""
     is_text = column.type.kind in ("string", "text") or isinstance(column.form, Pointers)
     if generation.family == "legacy" and generation.hdf5 <= 1 and not is_text:
@@ -371,7 +374,7 @@ def missing_mark(rows: Any, column: ColumnInfo, generation: Generation) -> tuple
     return rows.attribute_element(names.PLACEHOLDER), None
 
 
-def _text_mark(rows: Any, column: ColumnInfo) -> tuple[bytes | None, str | None]:
+def _text_mark(rows: Dataset, column: ColumnInfo) -> tuple[bytes | None, str | None]:
     """A string placeholder: its bytes up to NUL, padded to the column's width. A longer one cannot mark any row."""
     stored = rows.inspect_attribute(names.PLACEHOLDER)
     if stored is None or not stored.is_text or len(stored.values) != 1:
@@ -405,7 +408,7 @@ def read_texts(group: Group, name: str) -> list[str] | None:
     return texts
 
 
-def open_column(group: Group, column: ColumnInfo) -> tuple[Any, Any]:
+def open_column(group: Group, column: ColumnInfo) -> tuple[Dataset, Dataset | pa.Array | None]:
     """A column's rows, and its levels or heap, or None. Levels in another file are returned as an Arrow array."""
     path = group.path
     if column.link == names.ROW_NAMES:
@@ -433,7 +436,7 @@ def position_of(column: ColumnInfo) -> int:
     return int((column.link or "").rsplit("/", 1)[-1])
 
 
-def rows_of(group: Group, column: ColumnInfo) -> Any:
+def rows_of(group: Group, column: ColumnInfo) -> Dataset | None:
     """The dataset with the rows of a column: itself, its codes, or its pointers."""
     link = column.link or ""
     if hard_kind_at(group, link) == "dataset":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from colonnade.errors import FormatError, UnsupportedError
 from colonnade.layouts.artifactdb import names
@@ -13,7 +13,9 @@ from colonnade.layouts.artifactdb.describe import describe, is_table
 from colonnade.layouts.artifactdb.metadata import (
     ColumnClaim,
     Metadata,
+    items_in,
     md5_of,
+    object_in,
     read_claim,
     stored_metadata,
 )
@@ -21,6 +23,9 @@ from colonnade.layouts.artifactdb.names import Generation
 from colonnade.model import ColumnInfo, TableInfo
 from colonnade.opening import open_file
 from colonnade.pager.safe_files import written_whole
+
+if TYPE_CHECKING:
+    from colonnade.values import JsonObject
 
 
 def follow(file: Path) -> None:
@@ -37,7 +42,7 @@ def write_anew(file: Path, metadata: Metadata, info: TableInfo | None) -> None:
         write_json(metadata.place, now)
 
 
-def as_must_be(file: Path, metadata: Metadata, info: TableInfo | None) -> dict[str, Any]:
+def as_must_be(file: Path, metadata: Metadata, info: TableInfo | None) -> JsonObject:
     """The metadata document that agrees with a file. What agrees already is left as it is.
 
     For a legacy frame, or without a frame, only the md5 sum can be updated.
@@ -45,10 +50,9 @@ def as_must_be(file: Path, metadata: Metadata, info: TableInfo | None) -> dict[s
     now = {**metadata.document, "md5sum": md5_of(file)}
     if info is None or "/" in str(info.version):
         return now
-    wanted = new_document(file, info, metadata.group, metadata.document)["data_frame"]
-    own = now.get("data_frame")
-    own = dict(own) if isinstance(own, dict) else {}
-    claims = tuple(read_claim(column) for column in wanted["columns"])
+    wanted = object_in(new_document(file, info, metadata.group, metadata.document), "data_frame")
+    own = dict(object_in(now, "data_frame"))
+    claims = tuple(read_claim(column) for column in items_in(wanted, "columns"))
     if [_meaning(one) for one in metadata.columns] != [_meaning(one) for one in claims]:
         own["columns"] = wanted["columns"]
     if metadata.row_names != wanted["row_names"]:
@@ -71,33 +75,32 @@ def described_frame(file: Path, table: str) -> TableInfo | None:
         return None
 
 
-def new_document(file: Path, info: TableInfo, table: str, before: dict[str, Any] | None = None) -> dict[str, Any]:
+def new_document(file: Path, info: TableInfo, table: str, before: JsonObject | None = None) -> JsonObject:
     """The metadata of a self-described frame. Resources and the path of the document `before` are kept."""
     by_name = {other.name: other.place for other in info.others}
-    claims: list[dict[str, Any]] = [declared(column) for column in info.columns]
+    claims: list[JsonObject] = [declared(column) for column in info.columns]
     claims += [{"name": name, "type": names.OTHER, **local_resource(place)} for name, place in by_name.items()]
     in_order = _in_order(claims, info)
     made = frame_document(file, table, in_order, info.n_rows, bool(info.labels), Generation("versioned"))
-    kept = (before or {}).get("data_frame")
-    if isinstance(kept, dict):
-        made["data_frame"] |= {key: kept[key] for key in ("column_data", "other_data") if key in kept}
+    kept = object_in(before or {}, "data_frame")
+    object_in(made, "data_frame").update({key: kept[key] for key in ("column_data", "other_data") if key in kept})
     if before is not None and isinstance(before.get("path"), str):
         made["path"] = before["path"]
     return made
 
 
-def _in_order(claims: list[dict[str, Any]], info: TableInfo) -> list[dict[str, Any]]:
+def _in_order(claims: list[JsonObject], info: TableInfo) -> list[JsonObject]:
     """The entries of all columns in order of position. Columns in other files fill the gaps."""
     places = {column.name: int((column.link or "0").rsplit("/", 1)[-1]) for column in info.columns}
     free = (place for place in range(len(claims)) if place not in places.values())
     for other in info.others:
         places[other.name] = next(free)
-    return sorted(claims, key=lambda claim: places[claim["name"]])
+    return sorted(claims, key=lambda claim: places[str(claim["name"])])
 
 
-def declared(column: ColumnInfo) -> dict[str, Any]:
+def declared(column: ColumnInfo) -> JsonObject:
     """The metadata entry of a self-described column."""
-    claim: dict[str, Any] = {"name": column.name}
+    claim: JsonObject = {"name": column.name}
     if column.categories is not None:
         claim["type"] = names.FACTOR
         if column.categories.ordered:
@@ -114,8 +117,8 @@ def declared(column: ColumnInfo) -> dict[str, Any]:
 
 
 def frame_document(
-    file: Path, table: str, columns: list[dict[str, Any]], n_rows: int, row_names: bool, generation: Generation
-) -> dict[str, Any]:
+    file: Path, table: str, columns: list[JsonObject], n_rows: int, row_names: bool, generation: Generation
+) -> JsonObject:
     return {
         "$schema": names.SCHEMA,
         "path": file.name,
@@ -131,7 +134,7 @@ def frame_document(
     }
 
 
-def write_json(place: Path, document: dict[str, Any]) -> None:
+def write_json(place: Path, document: JsonObject) -> None:
     write_bytes(place, json.dumps(document, indent=4, ensure_ascii=False).encode() + b"\n")
 
 
@@ -141,7 +144,7 @@ def write_bytes(place: Path, data: bytes) -> None:
         stream.write(data)
 
 
-def local_resource(path: str) -> dict[str, Any]:
+def local_resource(path: str) -> JsonObject:
     return {"resource": {"type": "local", "path": path}}
 
 

@@ -7,12 +7,12 @@ wrong type are ignored here, and reported by the rules.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -25,6 +25,11 @@ from colonnade.nodes.elements import claims_too_much
 from colonnade.nodes.paths import is_within
 from colonnade.nodes.protocols import Notes
 from colonnade.opening import open_file
+
+if TYPE_CHECKING:
+    from pyarrow.csv import CSVStreamingReader
+
+    from colonnade.values import Json, JsonObject
 
 LARGEST_DOCUMENT = 64 << 20
 LARGEST_MEMORY = 128 << 20  # of a parsed document: about 200,000 columns
@@ -78,7 +83,7 @@ class Metadata:
     columns: tuple[ColumnClaim, ...] = ()
     n_rows: int | None = None
     row_names: bool = False
-    document: dict[str, Any] = field(default_factory=dict, compare=False)
+    document: JsonObject = field(default_factory=dict, compare=False)
 
     @property
     def generation(self) -> Generation:
@@ -90,7 +95,7 @@ class Metadata:
         return _project(self.place, self.document)
 
 
-def _project(place: Path, document: dict[str, Any]) -> Path:
+def _project(place: Path, document: JsonObject) -> Path:
     path = document.get("path")
     folders = Path(path).parent.parts if isinstance(path, str) else ()
     here = place.parent
@@ -104,7 +109,7 @@ def _memory_for(data: bytes) -> int:
     return 256 * data.count(b"{") + 96 * data.count(b"[") + 64 * data.count(b",") + 4 * len(data)
 
 
-def read_document(place: Path) -> dict[str, Any]:
+def read_document(place: Path) -> JsonObject:
     """The JSON object in a file. Raises a FormatError if the file is anything else."""
     import json
 
@@ -123,6 +128,18 @@ def read_document(place: Path) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise FormatError(f"{place} does not hold a JSON object", path=str(place))
     return document
+
+
+def object_in(document: JsonObject, key: str) -> JsonObject:
+    """The object under a key; an empty one if there is none, or something else."""
+    value = document.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def items_in(document: JsonObject, key: str) -> Sequence[Json]:
+    """The array under a key; an empty one if there is none, or something else."""
+    value = document.get(key)
+    return value if isinstance(value, list) else ()
 
 
 def read_metadata(place: Path) -> Metadata:
@@ -275,7 +292,7 @@ class ObjectFile:
     place: Path
     type: str | None
     version: str | None
-    document: dict[str, Any] = field(default_factory=dict, compare=False)
+    document: JsonObject = field(default_factory=dict, compare=False)
 
 
 def read_object_file(folder: Path) -> ObjectFile | None:
@@ -330,7 +347,7 @@ def count_levels(metadata: Metadata, resource: str, group: Group) -> int:
     return _count(read_document(place), place)
 
 
-def _count(document: dict[str, Any], place: Path) -> int:
+def _count(document: JsonObject, place: Path) -> int:
     vector, frame = document.get("atomic_vector"), document.get("data_frame")
     if isinstance(vector, dict):
         count = vector.get("length")
@@ -385,7 +402,7 @@ def _data_place(metadata: Metadata, place: Path, path: str, group: Group) -> Pat
     return allowed_place(metadata.project, path, metadata.place.parent, group)
 
 
-def _compression(document: dict[str, Any]) -> str:
+def _compression(document: JsonObject) -> str:
     for name in ("atomic_vector", "csv_data_frame"):
         own = document.get(name)
         if isinstance(own, dict) and isinstance(own.get("compression"), str):
@@ -393,7 +410,7 @@ def _compression(document: dict[str, Any]) -> str:
     return "none"
 
 
-def _first_column(document: dict[str, Any]) -> int:
+def _first_column(document: JsonObject) -> int:
     """The column of the CSV file with the levels: the one after the names, if there are any."""
     vector, frame = document.get("atomic_vector"), document.get("data_frame")
     named = isinstance(vector, dict) and vector.get("names") is True
@@ -424,7 +441,7 @@ def _column(place: Path, compression: str, position: int, count: int) -> pa.Arra
 
 
 @contextmanager
-def _csv(place: Path, codec: str | None, chosen: tuple[int, int] | None) -> Iterator[Any]:
+def _csv(place: Path, codec: str | None, chosen: tuple[int, int] | None) -> Iterator[CSVStreamingReader]:
     """A reader of a CSV file, block by block. chosen: the number of columns, and the one to read, as strings."""
     from pyarrow import csv
 

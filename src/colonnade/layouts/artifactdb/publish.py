@@ -12,7 +12,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from colonnade.columns.writer import WrittenColumn
     from colonnade.layouts.artifactdb.writer import ArtifactWriter
+    from colonnade.values import JsonObject
 
 LEGACY = {(hdf5, frame) for hdf5 in (1, 2) for frame in (1, 2)}
 
@@ -89,7 +90,7 @@ class Publisher:
     def needs_large_attributes(self, n_columns: int, longest_name: int) -> bool:
         return write.needs_large_attributes(n_columns, longest_name)
 
-    def make_group(self, root: Group, path: str, large_attributes: bool) -> Any:
+    def make_group(self, root: Group, path: str, large_attributes: bool) -> Group:
         return write.make_group(root, path, large_attributes)
 
     def new_writer(
@@ -152,8 +153,8 @@ class Publisher:
     def publish(self, file: Path, table: str, alone: bool) -> None:
         """Write the sidecar files of a closed file. Metadata describe one frame, so a file with several gets none."""
         if self.generation.family == "directory":
-            made = {"type": names.OBJECT_TYPE, names.OBJECT_TYPE: {"version": self.generation.version}}
-            write_json(file.parent / names.OBJECT_FILE, made)
+            document: JsonObject = {"type": names.OBJECT_TYPE, names.OBJECT_TYPE: {"version": self.generation.version}}
+            write_json(file.parent / names.OBJECT_FILE, document)
         elif self.generation.family == "versioned":
             info = described_frame(file, table) if alone else None
             if info is not None:
@@ -161,12 +162,12 @@ class Publisher:
         else:
             write_json(metadata_beside(file), self._legacy_document(file, table))
 
-    def _legacy_document(self, file: Path, table: str) -> dict[str, Any]:
+    def _legacy_document(self, file: Path, table: str) -> JsonObject:
         columns = [self._claim(file, position, column) for position, column in enumerate(self.columns)]
         return frame_document(file, table, columns, self.n_rows, self.has_row_names, self.generation)
 
-    def _claim(self, file: Path, position: int, column: WrittenColumn) -> dict[str, Any]:
-        claim: dict[str, Any] = {"name": column.name}
+    def _claim(self, file: Path, position: int, column: WrittenColumn) -> JsonObject:
+        claim: JsonObject = {"name": column.name}
         kind, text_format = declared_type(column.kind), declared_format(column.kind)
         old = self.generation.frame <= 1
         if column.categories is not None:
@@ -191,16 +192,15 @@ def _write_levels(file: Path, position: int, levels: Sequence[str], as_frame: bo
     place = folder / f"{position}.csv.gz"
     write_bytes(place, gzip.compress(text.getvalue().encode(), mtime=0))
     path = f"{folder.name}/{place.name}"
-    shared = {"path": path, "is_child": True, "md5sum": md5_of(place)}
+    document: JsonObject = {"path": path, "is_child": True, "md5sum": md5_of(place)}
     if as_frame:
-        made = {
+        document |= {
             "$schema": "csv_data_frame/v1.json",
-            **shared,
             "data_frame": {"columns": [{"name": "values", "type": "string"}], "dimensions": [len(levels), 1]},
             "csv_data_frame": {"compression": "gzip"},
         }
     else:
-        vector = {"type": "string", "length": len(levels), "names": False, "compression": "gzip"}
-        made = {"$schema": "atomic_vector/v1.json", **shared, "atomic_vector": vector}
-    write_json(metadata_beside(place), made)
+        vector: JsonObject = {"type": "string", "length": len(levels), "names": False, "compression": "gzip"}
+        document |= {"$schema": "atomic_vector/v1.json", "atomic_vector": vector}
+    write_json(metadata_beside(place), document)
     return path

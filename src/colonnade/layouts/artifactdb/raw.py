@@ -232,8 +232,9 @@ def is_text(one: RawNode) -> bool:
 # -- frames, and groups that are declared to be frames --
 
 
-def inspect(group: Group, path: str, deep: bool, asked: Generation | None) -> RawFrame:
+def inspect(group: Group, path: str, deep: bool, variant: object) -> RawFrame:
     """The frame for its rules. Raises the errors of `describe`."""
+    asked = variant if isinstance(variant, Generation) else None
     frame = _inspect(group, path, deep, asked, RawNode(group, path, "group"))
     try:
         frame.info = describe(group, path)

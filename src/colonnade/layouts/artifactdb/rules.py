@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from colonnade.errors import ColonnadeError
 from colonnade.layouts.artifactdb import names, raw
@@ -30,6 +30,9 @@ from colonnade.model import Breach, ColumnInfo, Repair, Rule
 from colonnade.nodes import Group
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.protocols import Child
+
+if TYPE_CHECKING:
+    from colonnade.values import JsonObject
 
 _ANEW = "Write the frame again."
 _COLUMN = "Write the column again."
@@ -219,9 +222,9 @@ def other_table(_group: Group, _path: str) -> Iterator[tuple[str, Breach]]:
     return iter(())
 
 
-def claims(group: Group, path: str, deep: bool, asked: Generation | None) -> Iterator[tuple[str, Breach]]:
+def claims(group: Group, path: str, deep: bool, variant: object) -> Iterator[tuple[str, Breach]]:
     """The breaches of a group that is declared to be a frame but is not, each with its rule."""
-    frame = claimed(group, path, deep, asked)
+    frame = claimed(group, path, deep, variant if isinstance(variant, Generation) else None)
     for rule in RULES if frame is not None else ():
         for check in rule.checks:
             try:
@@ -263,7 +266,7 @@ def repairs(frame: RawFrame, _gone: Collection[int]) -> list[Repair]:
     return [Repair(metadata.place.name, action, tuple(places), partial(_write, file, metadata, frame))]
 
 
-def _is_behind(metadata: Metadata, wanted: dict[str, Any]) -> bool:
+def _is_behind(metadata: Metadata, wanted: JsonObject) -> bool:
     """Whether the md5 sum, names or dimensions in the metadata differ from the file, which is right about these.
 
     If types differ, either may be wrong, so that is not repaired.

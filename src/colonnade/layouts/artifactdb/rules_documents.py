@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING
 
 from colonnade.errors import ColonnadeError, FormatError
 from colonnade.layouts.artifactdb import names
@@ -24,6 +24,9 @@ from colonnade.layouts.artifactdb.metadata import (
 from colonnade.layouts.artifactdb.raw import RawFrame
 from colonnade.model import Breach
 from colonnade.nodes.damage import hdf5_errors
+
+if TYPE_CHECKING:
+    from colonnade.values import Json, JsonObject
 
 OWN, FRAME = "hdf5_data_frame", "data_frame"
 TYPES = (
@@ -82,7 +85,7 @@ def _shown(value: object) -> str:
 # -- DJ1: keys --
 
 
-def key_faults(document: dict[str, Any]) -> Iterator[Fault]:
+def key_faults(document: JsonObject) -> Iterator[Fault]:
     """DJ1: every object has the required keys, and only allowed ones."""
     for where, one, allowed, needed in _objects(document):
         for key in needed:
@@ -93,18 +96,19 @@ def key_faults(document: dict[str, Any]) -> Iterator[Fault]:
                 yield (*where, key), f"{_shown(key)} is not a key of the schema", _shown(key), ", ".join(allowed)
 
 
-def _objects(document: dict[str, Any]) -> Iterator[tuple[Path_, dict[str, Any], dict[str, str], tuple[str, ...]]]:
+def _objects(document: JsonObject) -> Iterator[tuple[Path_, JsonObject, dict[str, str], tuple[str, ...]]]:
     """The objects of the document whose keys the schema lists."""
     yield (), document, _ROOT, _NEEDED["root"]
     for key, allowed, needed in ((FRAME, _FRAME, "frame"), (OWN, _OWN, "own")):
-        if isinstance(document.get(key), dict):
-            yield (key,), document[key], allowed, _NEEDED[needed]
+        inner = document.get(key)
+        if isinstance(inner, dict):
+            yield (key,), inner, allowed, _NEEDED[needed]
     for position, column in _columns(document):
         if isinstance(column, dict):
             yield (FRAME, "columns", position), column, _COLUMN, _NEEDED["column"]
 
 
-def _columns(document: dict[str, Any]) -> Iterator[tuple[int, Any]]:
+def _columns(document: JsonObject) -> Iterator[tuple[int, Json]]:
     frame = document.get(FRAME)
     columns = frame.get("columns") if isinstance(frame, dict) else None
     yield from enumerate(columns if isinstance(columns, list) else ())
@@ -113,7 +117,7 @@ def _columns(document: dict[str, Any]) -> Iterator[tuple[int, Any]]:
 # -- DJ2: values --
 
 
-def value_faults(document: dict[str, Any]) -> Iterator[Fault]:
+def value_faults(document: JsonObject) -> Iterator[Fault]:
     """DJ2: every value has the right type; versions, dimensions and resources are valid."""
     for where, one, allowed, _ in _objects(document):
         for key, wanted in allowed.items():
@@ -131,14 +135,14 @@ def value_faults(document: dict[str, Any]) -> Iterator[Fault]:
     yield from _resource_faults(document)
 
 
-def _dimension_faults(document: dict[str, Any]) -> Iterator[Fault]:
+def _dimension_faults(document: JsonObject) -> Iterator[Fault]:
     frame = document.get(FRAME)
     found = frame.get("dimensions") if isinstance(frame, dict) else None
     if isinstance(found, list) and (len(found) != 2 or not all(map(_is_integer, found))):
         yield (FRAME, "dimensions"), "these are not two integers", _shown(found), "rows and columns"
 
 
-def _resource_faults(document: dict[str, Any]) -> Iterator[Fault]:
+def _resource_faults(document: JsonObject) -> Iterator[Fault]:
     """Faults in references to other files: {"resource": {"type": "local", "path": ...}}."""
     for where, holder in _holders(document):
         resource = holder.get("resource")
@@ -149,7 +153,7 @@ def _resource_faults(document: dict[str, Any]) -> Iterator[Fault]:
             yield (*where, "resource"), "this is not a local resource with a path", _shown(resource), expected
 
 
-def _holders(document: dict[str, Any]) -> Iterator[tuple[Path_, dict[str, Any]]]:
+def _holders(document: JsonObject) -> Iterator[tuple[Path_, JsonObject]]:
     frame = document.get(FRAME)
     for key in ("column_data", "other_data"):
         if isinstance(frame, dict) and isinstance(frame.get(key), dict):
@@ -164,7 +168,7 @@ def _holders(document: dict[str, Any]) -> Iterator[tuple[Path_, dict[str, Any]]]
 # -- DJ3: columns --
 
 
-def column_faults(document: dict[str, Any]) -> Iterator[Fault]:
+def column_faults(document: JsonObject) -> Iterator[Fault]:
     """DJ3: a column has a name and a known type, and only keys that its type and the version allow."""
     frame = document.get(FRAME)
     version = frame.get("version", 1) if isinstance(frame, dict) else 1
@@ -175,7 +179,7 @@ def column_faults(document: dict[str, Any]) -> Iterator[Fault]:
                 yield (FRAME, "columns", position, *key), message, found, expected
 
 
-def _of_column(column: dict[str, Any], version: float) -> Iterator[Fault]:
+def _of_column(column: JsonObject, version: float) -> Iterator[Fault]:
     kind = column.get("type")
     if column.get("name") == "":
         yield ("name",), "the name is empty", "''", "a name"
@@ -223,7 +227,7 @@ def document_breaches(place: Path) -> Iterator[tuple[str, Breach]]:
         yield from ((rule, _breach(place.name, fault)) for fault in faults(document))
 
 
-def _of_document(frame: RawFrame, faults: Callable[[dict[str, Any]], Iterator[Fault]]) -> Iterator[Breach]:
+def _of_document(frame: RawFrame, faults: Callable[[JsonObject], Iterator[Fault]]) -> Iterator[Breach]:
     if frame.metadata is not None:
         for fault in faults(frame.metadata.document):
             yield _breach(frame.metadata.place.name, fault)

@@ -5,8 +5,6 @@ ArtifactDB readers ignore the group: they read `data`, `column_names` and `row_n
 
 from __future__ import annotations
 
-from typing import Any
-
 from colonnade.layouts.artifactdb.describe import describe, rows_of
 from colonnade.layouts.index_home import PlacedIndex, remove_index
 from colonnade.layouts.index_home import place_index as place_in_home
@@ -22,7 +20,7 @@ def search_indexes(group: Group, info: TableInfo) -> list[PlacedIndex]:
     return named_indexes(group, info, lambda name: rows_of(group, info.by_name[name]))
 
 
-def place_index(group: Group, column: str, kind: str) -> tuple[Any, str]:
+def place_index(group: Group, column: str, kind: str) -> tuple[Group, str]:
     """The group for a new index of this kind, and an unused name in it."""
     return place_in_home(group, column.replace("/", "_"), kind)
 

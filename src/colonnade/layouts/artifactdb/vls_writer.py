@@ -7,8 +7,6 @@ those arriving with it, and whose length no earlier row has.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -21,7 +19,7 @@ from colonnade.errors import DataError
 from colonnade.h5.handles import create_group
 from colonnade.layouts.artifactdb import names
 from colonnade.model import ColumnInfo, ColumnOptions, Plain
-from colonnade.nodes import Group
+from colonnade.nodes import Dataset, Group
 from colonnade.nodes.elements import dataset_column
 from colonnade.nodes.paths import group_at
 
@@ -50,10 +48,10 @@ class VlsWriter:
         self._mark: bytes | None = None
         self._place_of_mark = 0
         self._lengths: set[int] = set()  # of strings written here
-        self._before: Any = None  # the pointers of an existing column
+        self._before: Dataset | None = None  # the pointers of an existing column
 
     @classmethod
-    def resume(cls, column: ColumnInfo, group: Group, pointers: Any, heap: Any) -> VlsWriter:
+    def resume(cls, column: ColumnInfo, group: Group, pointers: Dataset, heap: Dataset) -> VlsWriter:
         """A writer that continues after the rows of an existing column."""
         writer = cls(column.name, ColumnOptions())
         inner = group_at(group, column.link or "")
@@ -73,7 +71,7 @@ class VlsWriter:
         """The number of rows written, including those of an existing column."""
         return self._pointers.n_rows
 
-    def start(self, data: Any, place: str, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
+    def start(self, data: Group, place: str, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
         """Create the datasets in a new group `place`."""
         home = create_group(data, place)
         none = pa.array([], pa.uint8())

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -32,14 +32,14 @@ from colonnade.h5.handles import create_dataset, create_group
 from colonnade.h5.links import rename, unlink
 from colonnade.h5.row_sink import write_rows
 from colonnade.layouts.artifactdb import names
-from colonnade.layouts.artifactdb.describe import describe, generation_of, position_of, read_texts, rows_of
+from colonnade.layouts.artifactdb.describe import describe, generation_of, position_of, read_texts
 from colonnade.layouts.artifactdb.documents import annotations_file, described_annotations
 from colonnade.layouts.artifactdb.metadata import directory_of, metadata_of
 from colonnade.layouts.artifactdb.names import Generation
 from colonnade.model import ColumnInfo, ColumnOptions, Plain, TableInfo, TableText
-from colonnade.nodes import Dataset, Group, Node
+from colonnade.nodes import Dataset, Group
 from colonnade.nodes.elements import default_chunk_rows
-from colonnade.nodes.paths import group_at
+from colonnade.nodes.paths import dataset_at, group_at
 from colonnade.nodes.protocols import Notes
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def needs_large_attributes(_n_columns: int, _longest_name: int) -> bool:
     return False
 
 
-def make_group(root: Group, path: str, large_attributes: bool) -> Any:
+def make_group(root: Group, path: str, large_attributes: bool) -> Group:
     """A new group for a frame."""
     group = create_group(root, path, large_attributes)
     create_group(group, names.DATA)
@@ -284,7 +284,7 @@ def rename_column(group: Group, info: TableInfo, name: str, new_name: str) -> No
     """Give a column or the row names another name."""
     column = info.by_name[name]
     if column.is_label:
-        writing.write_text(rows_of(group, column), names.LABEL_NAME, new_name)
+        writing.write_text(dataset_at(group, names.ROW_NAMES), names.LABEL_NAME, new_name)
         return
     listed = all_names(group)
     if new_name in listed:
@@ -294,7 +294,7 @@ def rename_column(group: Group, info: TableInfo, name: str, new_name: str) -> No
     write_texts(group, names.COLUMN_NAMES, listed)
 
 
-def replace_column(group: Group, info: TableInfo, column: WrittenColumn, _old: Any) -> None:
+def replace_column(group: Group, info: TableInfo, column: WrittenColumn, _old: Dataset | None) -> None:
     """Let what was just written replace the column of its name."""
     before = info.by_name[column.name]
     if before.is_label:
@@ -319,7 +319,7 @@ def sparse_attributes(_column: ColumnInfo, _strings: Mapping[str, str | None]) -
     return {}
 
 
-def note_pandas(_node: Node, _note: str | None) -> None:
+def note_pandas(_node: object, _note: str | None) -> None:
     """Do nothing: a frame stores no notes about pandas types."""
 
 

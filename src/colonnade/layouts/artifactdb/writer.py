@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +39,7 @@ from colonnade.layouts.artifactdb.names import Generation
 from colonnade.layouts.artifactdb.vls_writer import VlsWriter, wastes_space
 from colonnade.layouts.frame_options import check_column_texts
 from colonnade.model import ColumnInfo, ColumnOptions, Plain, Pointers, StoredType
-from colonnade.nodes import Group
+from colonnade.nodes import Group, GroupHandle
 from colonnade.nodes.paths import group_at
 from colonnade.stored_dtypes import memory_dtype
 
@@ -86,7 +85,7 @@ def placeholders(stored: StoredType) -> Iterator[bytes]:
         return (word.ljust(stored.size, b"\0") for word in itertools.takewhile(lambda w: len(w) <= stored.size, words))
     if stored.kind == "float":
         ends = np.finfo(dtype)
-        numbers: Iterator[Any] = itertools.chain(
+        numbers: Iterator[float] = itertools.chain(
             (np.nan, np.inf, -np.inf, ends.min, ends.max, 0.0), (float(-n) for n in range(1, 300))
         )
     else:
@@ -115,7 +114,7 @@ class ArtifactWriter:
         self._has_missing = False
         self._levels: CategoryCoder | None = None  # if a factor is stored as strings
         self._kind = self._stored_kind()
-        self._rows: Any = self._new_rows()  # a ColumnWriter, or a VlsWriter
+        self._rows: ColumnWriter | VlsWriter = self._new_rows()
 
     @property
     def _is_coded(self) -> bool:
@@ -184,6 +183,7 @@ class ArtifactWriter:
             )
             return writer
         if isinstance(column.form, Pointers):
+            assert not isinstance(companion, pa.Array) and companion is not None  # describe found its heap
             writer._rows = VlsWriter.resume(column, group, dataset, companion)
             return writer
         home = group if column.is_label else group_at(group, names.DATA)
@@ -198,21 +198,22 @@ class ArtifactWriter:
     def start(self, group: Group, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
         """Create the datasets, as ColumnWriter.start does. A new column comes after the others."""
         self._suit_home(group)
-        values = self._values(sample, 0)
+        values, rows = self._values(sample, 0), self._rows
+        assert isinstance(rows, ColumnWriter)  # a heap is chosen below
         if self._is_label:
             self._link = names.ROW_NAMES
-            self._rows.start(group, values, n_rows, most_rows, names.ROW_NAMES)
+            rows.start(group, values, n_rows, most_rows, names.ROW_NAMES)
             return
         data = group_at(group, names.DATA)
         place = str(_next_position(group, data))
         self._link = f"{names.DATA}/{place}"
         if self._suits_heap(values):
-            self._rows = VlsWriter(self.name, self._options)
-            self._rows.start(data, place, values, n_rows, most_rows)
+            self._rows = heap = VlsWriter(self.name, self._options)
+            heap.start(data, place, values, n_rows, most_rows)
         elif self._is_coded and self.generation.is_self_described:
-            self._rows.start(create_group(data, place), values, n_rows, most_rows, names.CODES)
+            rows.start(create_group(data, place), values, n_rows, most_rows, names.CODES)
         else:
-            self._rows.start(data, values, n_rows, most_rows, place)
+            rows.start(data, values, n_rows, most_rows, place)
 
     def _suit_home(self, group: Group) -> None:
         """Use the generation of directories for a column that is added to a frame in one."""
@@ -318,7 +319,7 @@ def _stamps(array: pa.Array) -> pa.Array:
     return pa.array(images.astype(object), pa.binary(), mask=missing).cast(pa.string())
 
 
-def _next_position(group: Group, data: Any) -> int:
+def _next_position(group: Group, data: GroupHandle) -> int:
     """The position of a new column: after the named columns or, while a frame is created, after those started."""
     if group.has_link(names.COLUMN_NAMES):
         return len(read_texts(group, names.COLUMN_NAMES) or [])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from colonnade.layouts.contract import Create, Edit, IndexHome, Layout, Rules, refuse_version
+from colonnade.layouts.contract import AnyRules, Create, Edit, IndexHome, Layout, refuse_version
 from colonnade.layouts.hep001 import describe, names
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def _indexes() -> IndexHome:
     return search
 
 
-def _rules() -> Rules:
+def _rules() -> AnyRules:
     from colonnade.layouts.hep001 import rules
 
     return rules

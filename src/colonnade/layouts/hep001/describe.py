@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Container
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from colonnade.dataclass import dataclass, replace
 from colonnade.errors import FormatError, UnsupportedError
@@ -31,7 +31,7 @@ from colonnade.model import (
     shown_name,
     unreadable_column,
 )
-from colonnade.nodes import Dataset, Group, attributes
+from colonnade.nodes import Dataset, Group, Node, attributes
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.paths import is_dataset
 from colonnade.nodes.protocols import Child
@@ -40,23 +40,30 @@ if TYPE_CHECKING:
     from colonnade.sparse.rows import SparseRows
 
 
+_Targets = dict[str, Dataset | None]
+"""What the columns with `_categories` refer to, by the name of the column."""
+
+
 @dataclass
 class _Member:
     """A dataset of rank 1 in the group, with its header and attribute names."""
 
     name: str
     address: int
-    dataset: Any
+    dataset: Dataset | None  # None if HDF5 cannot open it
     info: DatasetInfo
     n_rows: int
     attributes: frozenset[str]
     texts: dict[str, str] | None = None  # string attributes of a sparse column, which HDF5 cannot read
     problem: str | None = None  # why only its name is known
+    rows_problem: str | None = None  # why the rows of a sparse column cannot be read
 
     def text(self, name: str) -> str | None:
         if self.texts is not None:
             return self.texts.get(name)
-        return attributes.read_text(self.dataset, name) if name in self.attributes else None
+        if self.dataset is None or name not in self.attributes:
+            return None
+        return attributes.read_text(self.dataset, name)
 
 
 def is_table(group: Group) -> bool:
@@ -169,8 +176,9 @@ class _WideDescription:
     def _described(self, member: _Member, is_label: bool) -> ColumnInfo:
         targets = self.whole._category_targets([member])
         near = dict(self.labels)
-        if targets.get(member.name) is not None:
-            where = _address(targets[member.name])
+        target = targets.get(member.name)
+        if target is not None:
+            where = _address(target)
             categories = self._categories_at(where, member.name)
             near |= {where: categories} if categories is not None else {}
         return self.whole._column(member, near, targets, self.n_rows, is_label)
@@ -283,7 +291,8 @@ class _Description:
         (n_rows,), (chunk_rows,) = rows.info.space.shape, rows.info.layout.chunk
         filters = rows.info.pipelines[rows.info.layout.values_section]
         info = DatasetInfo(rows.info.type, (n_rows,), "sectioned", chunk_rows, filters, None)
-        return _Member(child.name, self.group.hard_address(child.name) or -1, rows, info, n_rows, frozenset(), texts)
+        where = self.group.hard_address(child.name) or -1
+        return _Member(child.name, where, None, info, n_rows, frozenset(), texts, rows_problem=rows.problem)
 
     def _member(self, child: Child, dataset: Dataset | None) -> _Member | None:
         """A child as a member; `dataset` is None where HDF5 cannot open it."""
@@ -327,13 +336,13 @@ class _Description:
 
     def _refers(self, attribute: str, lost: _Member, members: list[_Member]) -> bool:
         held = (member.dataset for member in members if attribute in member.attributes)
-        return any(lost.address in dataset.reference_addresses(attribute) for dataset in held)
+        return any(lost.address in dataset.reference_addresses(attribute) for dataset in held if dataset is not None)
 
-    def _category_targets(self, members: list[_Member]) -> dict[str, Any]:
+    def _category_targets(self, members: list[_Member]) -> _Targets:
         """For each column with `_categories`, the dataset that it refers to, or None if it does not exist."""
-        targets = {}
+        targets: _Targets = {}
         for member in members:
-            if names.CATEGORIES not in member.attributes:
+            if member.dataset is None or names.CATEGORIES not in member.attributes:
                 continue
             references = attributes.read_references(member.dataset, names.CATEGORIES)
             target = member.dataset.dereference(references[0]) if references else None
@@ -348,21 +357,26 @@ class _Description:
         votes = Counter(member.n_rows for member in listed)
         return max(votes, key=lambda n_rows: (votes[n_rows], n_rows), default=0)
 
-    def _is_categories(self, member: _Member, targets: dict[str, Any], n_rows: int) -> bool:
+    def _is_categories(self, member: _Member, targets: _Targets, n_rows: int) -> bool:
         if member.address in self.used:
             return member.name not in targets
         marked = names.ENCODING_TYPE in member.attributes and member.n_rows != n_rows
-        return marked and attributes.read_text(member.dataset, names.ENCODING_TYPE) == "categorical"
+        return marked and member.text(names.ENCODING_TYPE) == "categorical"
 
     def _column(
-        self, member: _Member, by_address: dict[int, _Member], targets: dict[str, Any], n_rows: int, is_label: bool
+        self,
+        member: _Member,
+        by_address: dict[int, _Member],
+        targets: _Targets,
+        n_rows: int,
+        is_label: bool,
     ) -> ColumnInfo:
         from colonnade.columns.decode import lost_fill
 
         info = member.info
         if member.problem is not None:
             return replace(unreadable_column(member.name, member.problem, is_label=is_label), n_rows=n_rows)
-        problem = member.dataset.problem if info.storage == "sectioned" else None
+        problem = member.rows_problem
         if member.n_rows != n_rows:
             problem = f"it has {member.n_rows} rows, the table has {n_rows} (rule C1)"
             self.note("C1", "error", problem, member.name)
@@ -399,7 +413,7 @@ class _Description:
         )
 
     def _categories(
-        self, member: _Member, target: Any, by_address: dict[int, _Member]
+        self, member: _Member, target: Dataset | None, by_address: dict[int, _Member]
     ) -> tuple[CategoriesInfo | None, str | None]:
         if member.info.type.kind != "integer":
             self.note("C8", "error", f"a categorical holds {member.info.type}, not integer codes", member.name)
@@ -430,7 +444,7 @@ class _Description:
         return found, None
 
     def _labels_of(self, member: _Member, by_address: dict[int, _Member]) -> tuple[str, ...]:
-        if names.INDEXES not in member.attributes:
+        if member.dataset is None or names.INDEXES not in member.attributes:
             return ()
         found = []
         for reference in attributes.read_references(member.dataset, names.INDEXES) or ():
@@ -481,8 +495,8 @@ def _texts_of(rows: SparseRows) -> dict[str, str]:
     return {name: shown_name(value) for name, value in rows.attributes().items() if isinstance(value, str)}
 
 
-def _address(target: Dataset) -> int:
-    """The address of a dataset; a number that no object has if its header is broken."""
+def _address(target: Node) -> int:
+    """The address of an object; a number that no object has if its header is broken."""
     found = target.address
     return -1 if found is None else found
 
@@ -494,7 +508,7 @@ def _described(target: Dataset) -> DatasetInfo | None:
         return None
 
 
-def open_column(group: Group, column: ColumnInfo) -> tuple[Any, Any]:
+def open_column(group: Group, column: ColumnInfo) -> tuple[Dataset | SparseRows, Dataset | None]:
     """The datasets of a column: its rows, and its categories or None."""
     if column.storage == "sectioned":
         from colonnade.sparse.rows import open_rows  # late: few tables have such a column
@@ -513,7 +527,8 @@ def open_column(group: Group, column: ColumnInfo) -> tuple[Any, Any]:
     if column.categories is None:
         return dataset, None
     references = attributes.read_references(dataset, names.CATEGORIES)
-    return dataset, dataset.dereference(references[0]) if references else None
+    categories = dataset.dereference(references[0]) if references else None
+    return dataset, categories if categories is not None and is_dataset(categories) else None
 
 
 def unread_attributes(group: Group) -> dict[str, object]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from colonnade import writing
 from colonnade.dataclass import dataclass
@@ -47,12 +46,12 @@ def _fixes(rule: str, breaches: Iterable[Breach]) -> tuple[tuple[str, str], ...]
 
 
 def _rewritten_text(
-    rule: str, path: str, node: Node, name: str, attribute: Attribute | None, charset: Charset = "utf-8"
+    rule: str, path: str, node: Node | None, name: str, attribute: Attribute | None, charset: Charset = "utf-8"
 ) -> Iterator[Repair]:
     """Store a string attribute again whose value is right but whose storage is wrong."""
     breaches = list(text_breaches(path, name, attribute, charset))
     text = text_of(attribute)
-    if not breaches or text is None or any(breach.severity == "error" for breach in breaches):
+    if node is None or not breaches or text is None or any(breach.severity == "error" for breach in breaches):
         return
     if charset == "ascii" and not text.isascii():
         return
@@ -157,7 +156,7 @@ def _categories(table: RawHep001Table) -> Iterator[Repair]:
         attribute = node.attributes.get(names.CATEGORIES)
         breaches = list(reference_breaches(node.path, names.CATEGORIES, attribute, scalar=True))
         if breaches and attribute is not None and attribute.is_references and len(attribute.values) == 1:
-            do = partial(_write_reference, node.dataset, names.CATEGORIES, attribute.values[0])
+            do = partial(_write_reference, node.opened, names.CATEGORIES, attribute.values[0])
             summary = "_categories is rewritten as one reference"
             if node.targets(names.CATEGORIES) != [None]:
                 yield Repair(node.path, summary, _fixes("C7", breaches), do)
@@ -168,6 +167,8 @@ def _categories(table: RawHep001Table) -> Iterator[Repair]:
 
 
 def _marks_of_categories(node: RawDataset) -> Iterator[Repair]:
+    if node.dataset is None:
+        return
     attribute, fixes = node.attributes.get(names.ENCODING_TYPE), (("C9", shown_name(node.path)),)
     utf8 = (
         attribute is not None
@@ -176,13 +177,13 @@ def _marks_of_categories(node: RawDataset) -> Iterator[Repair]:
         and attribute.shape == ()
     )
     if attribute is None or (text_of(attribute) == "categorical" and not utf8):
-        do = partial(_write_text, node.dataset, names.ENCODING_TYPE, "categorical", "utf-8")
+        do = partial(_write_text, node.opened, names.ENCODING_TYPE, "categorical", "utf-8")
         yield Repair(node.path, "encoding-type is written: categorical", fixes, do)
     attribute = node.attributes.get(names.ORDERED)
     flag = False if attribute is None else flag_of(attribute)
     if flag is not None and list(flag_breaches(node.path, names.ORDERED, attribute)):
         summary = f"ordered is written as a boolean: {'TRUE' if flag else 'FALSE'}"
-        yield Repair(node.path, summary, fixes, partial(_write_flag, node.dataset, flag))
+        yield Repair(node.path, summary, fixes, partial(_write_flag, node.opened, flag))
 
 
 def _write_flag(node: Node, flag: bool) -> bool:
@@ -190,7 +191,7 @@ def _write_flag(node: Node, flag: bool) -> bool:
     return True
 
 
-def _write_reference(node: Node, name: str, reference: Any) -> bool:
+def _write_reference(node: Node, name: str, reference: object) -> bool:
     target = node.dereference(reference)
     if target is None:
         return False
@@ -256,11 +257,11 @@ def _rewritten_references(
     shown = ", ".join(shown_name(nodes[place].name) for place in wanted[:8]) + (", ..." if len(wanted) > 8 else "")
     summary = f"{name} is rewritten: {shown or 'no references'}"
     fixes = tuple((rule, shown_name(node.path)) for rule in rules)
-    do = partial(_write_references, node.dataset, name, [nodes[place].dataset for place in wanted])
+    do = partial(_write_references, node.opened, name, [nodes[place].opened for place in wanted])
     yield Repair(node.path, summary, fixes, do)
 
 
-def _write_references(node: Node, name: str, targets: Sequence[Any]) -> bool:
+def _write_references(node: Node, name: str, targets: Sequence[Node]) -> bool:
     if not writing.can_hold(node, 8 * len(targets)):
         return False
     if targets or name == names.COLUMNS_LIST:
@@ -370,7 +371,7 @@ def remove_indexes(table: RawHep001Table, gone: Sequence[IndexPlan]) -> None:
         targets = dict.fromkeys(node.targets(names.SEARCH_INDEXES))
         if lost & set(targets):
             left = [place for place in targets if place in table.index_by_address and place not in lost]
-            nodes = [table.index_by_address[place].dataset for place in left]
-            _write_references(node.dataset, names.SEARCH_INDEXES, nodes)
+            nodes = [table.index_by_address[place].opened for place in left]
+            _write_references(node.opened, names.SEARCH_INDEXES, nodes)
     if home is not None and not home.children():
         unlink(table.group, names.SEARCH_INDEXES)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
@@ -17,7 +16,7 @@ from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.describe import describe
 from colonnade.layouts.index_home import KIND
 from colonnade.model import ColumnInfo, DatasetInfo, TableInfo
-from colonnade.nodes import Group
+from colonnade.nodes import Dataset, Group
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.paths import join_path
 from colonnade.nodes.protocols import Attribute, Child
@@ -37,11 +36,17 @@ class RawDataset:
     name: str
     path: str
     address: int
-    dataset: Any
+    dataset: Dataset | None
     info: DatasetInfo | None
     problem: str | None
     attributes: dict[str, Attribute]
     known_targets: dict[str, list[int | None]] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def opened(self) -> Dataset:
+        """The dataset of what has attributes: HDF5 could open it."""
+        assert self.dataset is not None
+        return self.dataset
 
     @property
     def is_flat(self) -> bool:
@@ -62,7 +67,7 @@ class RawDataset:
         if name not in self.known_targets:
             held = self.attributes.get(name)
             references = held.values if held is not None and held.is_references else ()
-            nodes = (self.dataset.dereference(reference) for reference in references)
+            nodes = (self.opened.dereference(reference) for reference in references)
             self.known_targets[name] = [None if node is None else node.address for node in nodes]
         return self.known_targets[name]
 

@@ -7,7 +7,6 @@ index in `_search_indexes`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from colonnade import writing
 from colonnade.layouts import index_home
@@ -70,7 +69,7 @@ def _placed(name: str, dataset: Dataset, columns: _Columns) -> PlacedIndex:
     return PlacedIndex(name, kind, column, dataset, problem)
 
 
-def _references(column: Any) -> list[Any]:
+def _references(column: Dataset) -> list[Dataset]:
     """The index datasets that a column refers to. Broken references are left out."""
     listed = attributes.read_references(column, names.SEARCH_INDEXES) or []
     nodes = (column.dereference(reference) for reference in listed)

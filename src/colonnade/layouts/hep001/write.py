@@ -10,7 +10,7 @@ The order of writing:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from colonnade import writing
 from colonnade.columns.decode import missing_line
 from colonnade.columns.forms import add_categories, create_categories
 from colonnade.columns.mapping import arrow_type, implied_units, named_type
+from colonnade.columns.raw import is_sectioned
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import replace
 from colonnade.errors import UsageError
@@ -27,10 +28,12 @@ from colonnade.h5.links import rename, unlink
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.describe import describe, open_column
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, TableInfo, TableText
-from colonnade.nodes import Dataset, Group, attributes
+from colonnade.nodes import Dataset, Group, Node, attributes
 from colonnade.nodes.paths import dataset_at
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
     from colonnade.columns.sectioned import SparseColumnWriter
     from colonnade.columns.text_writer import TextWriter
     from colonnade.columns.writer import ColumnWriter, WrittenColumn
@@ -58,7 +61,7 @@ def needs_large_attributes(n_columns: int, longest_name: int) -> bool:
     return n_columns * max(longest_name, 8) > LARGEST_IN_HEADER
 
 
-def make_group(root: Group, path: str, large_attributes: bool) -> Any:
+def make_group(root: Group, path: str, large_attributes: bool) -> Group:
     """A new group for a table."""
     return create_group(root, path, large_attributes)
 
@@ -93,7 +96,7 @@ def resume_column(group: Group, column: ColumnInfo) -> ColumnWriter | SparseColu
     from colonnade.columns.writer import ColumnWriter
 
     dataset, categories_dataset = open_column(group, column)
-    if column.storage == "sectioned":
+    if is_sectioned(dataset):
         return SparseColumnWriter.resume(column, dataset)
     categories = None
     if column.categories is not None:
@@ -108,7 +111,7 @@ def complete_columns(group: Group, columns: Sequence[WrittenColumn], labels: Seq
     for column in (*columns, *labels):
         _write_column_attributes(group, column)
     if labels:
-        plain = [column for column in columns if not _is_draft(column.dataset)]  # HDF5 can refer to them
+        plain = [column for column in columns if column.draft is None]  # HDF5 can refer to them
         for column in plain:
             writing.write_references(column.dataset, names.INDEXES, [label.dataset for label in labels])
         for label in labels:
@@ -134,13 +137,13 @@ def complete_group(
     writing.write_text(group, names.CLASS, names.CLASS_VALUE, "ascii")
 
 
-def note_pandas(node: Any, note: str | None) -> None:
+def note_pandas(node: Node | SparseDraft, note: str | None) -> None:
     """Write the pandas metadata of a column or frame that the file does not express otherwise; None removes it."""
-    if note is None:
+    if note is None and not _is_draft(node):
         writing.delete_attribute(node, names.PANDAS)
-    elif len(note.encode()) > LARGEST_IN_HEADER and not _is_draft(node):  # variable length has no limit
-        writing.write_variable_text(node, names.PANDAS, note)
-    else:
+    elif note is not None and len(note.encode()) > LARGEST_IN_HEADER and not _is_draft(node):
+        writing.write_variable_text(node, names.PANDAS, note)  # variable length has no limit
+    elif note is not None:
         _set(node, names.PANDAS, note)
 
 
@@ -153,22 +156,22 @@ def _write_column_attributes(group: Group, column: WrittenColumn) -> None:
         (names.ARROW_TYPE, column.arrow_type),
     ):
         if value is not None:
-            _set(column.dataset, name, value)
+            _set(column.holder, name, value)
     if pa.types.is_decimal(column.kind) and column.form.stored.kind == "integer" and column.kind.scale:
-        _set(column.dataset, names.SCALE_FACTOR, 10.0**-column.kind.scale)
+        _set(column.holder, names.SCALE_FACTOR, 10.0**-column.kind.scale)
     if column.categories is not None:
         target = _write_categories(group, column)
         writing.write_reference(column.dataset, names.CATEGORIES, target)
 
 
-def _is_draft(dataset: Dataset) -> TypeGuard[SparseDraft]:
+def _is_draft(node: Node | SparseDraft) -> TypeIs[SparseDraft]:
     """Whether this is a sparse column that is not in the file yet."""
     from colonnade.sparse.draft import SparseDraft  # late: readers do not need it
 
-    return isinstance(dataset, SparseDraft)
+    return isinstance(node, SparseDraft)
 
 
-def _set(dataset: Dataset, name: str, value: str | float) -> None:
+def _set(dataset: Node | SparseDraft, name: str, value: str | float) -> None:
     """Write an attribute. That of a sparse column is stored in the draft until the column is put into the file."""
     if _is_draft(dataset):
         dataset.attributes[name] = value
@@ -228,8 +231,8 @@ def _extend_categories(group: Group, column: WrittenColumn, info: TableInfo) -> 
     n_before = before.categories.n_categories
     if len(column.categories) == n_before:
         return True
-    dataset: Any = group.open_dataset(before.categories.name) if before.categories.name else None
-    if add_categories(dataset, column.categories, n_before, column.name):
+    dataset = group.open_dataset(before.categories.name) if before.categories.name else None
+    if dataset is not None and add_categories(dataset, column.categories, n_before, column.name):
         return True
     _unlink_categories(group, info, column.name)
     writing.write_reference(column.dataset, names.CATEGORIES, _write_categories(group, column))
@@ -238,7 +241,7 @@ def _extend_categories(group: Group, column: WrittenColumn, info: TableInfo) -> 
 
 def link_labels(group: Group, info: TableInfo) -> None:
     """Write the references between columns and labels in both directions, as `info` has them (I2)."""
-    labelled: dict[str, list[Any]] = {label.name: [] for label in info.labels}
+    labelled: dict[str, list[Dataset]] = {label.name: [] for label in info.labels}
     linked = [member.name for member in info.members if member.labels or member.name in labelled]
     opened = {name: dataset_at(group, name) for name in linked}
     for column in info.members:
@@ -256,7 +259,7 @@ def attach_column(group: Group, info: TableInfo, column: WrittenColumn) -> None:
     """Make a newly written dataset the last column of the table, with the same labels as the others."""
     _write_column_attributes(group, column)
     labels = [dataset_at(group, name) for name in info.label_names]
-    if labels and not _is_draft(column.dataset):
+    if labels and column.draft is None:
         writing.write_references(column.dataset, names.INDEXES, labels)
         for label in labels:
             writing.add_reference(label, names.COLUMNS_LIST, column.dataset)
@@ -298,7 +301,7 @@ def rename_column(group: Group, info: TableInfo, name: str, new_name: str) -> No
         _write_index(group, new_name)
 
 
-def replace_column(group: Group, info: TableInfo, column: WrittenColumn, old: Any) -> None:
+def replace_column(group: Group, info: TableInfo, column: WrittenColumn, old: Dataset | None) -> None:
     """Make a newly written dataset the column of its name, instead of the old dataset.
 
     Attributes of other programs, and the units vocabulary, are copied from the old dataset.
@@ -307,7 +310,8 @@ def replace_column(group: Group, info: TableInfo, column: WrittenColumn, old: An
     if (gone := info.by_name[column.name].categories) is not None:  # column-order may list them as a column (6.6)
         _write_order(group, [name for name in info.column_names if name != gone.name])
     _write_column_attributes(group, column)
-    writing.copy_attributes(old, column.dataset, without=names.VALUE_ATTRIBUTES)
+    if old is not None:
+        writing.copy_attributes(old, column.dataset, without=names.VALUE_ATTRIBUTES)
     link_labels(group, info)
 
 
@@ -336,7 +340,7 @@ def _write_index(group: Group, name: str | None) -> None:
 
 def set_texts(group: Group, info: TableInfo, name: str | None, texts: Mapping[str, str | None]) -> None:
     """Set (or remove, with None) title, description, units and vocabulary of the table or of one column."""
-    node: Any = group if name is None else group.open_dataset(name)
+    node = group if name is None else dataset_at(group, name)
     for key, text in texts.items():
         attribute = names.TITLE if key == "title" else key
         if key == "units" and name is not None:
@@ -357,7 +361,7 @@ def sparse_attributes(column: ColumnInfo, texts: Mapping[str, str | None]) -> di
     return made
 
 
-def _keep_type(dataset: Dataset, column: ColumnInfo, units: str | None) -> None:
+def _keep_type(dataset: Node, column: ColumnInfo, units: str | None) -> None:
     named = _type_name(column, units)
     if named is None:
         writing.delete_attribute(dataset, names.ARROW_TYPE)
@@ -386,7 +390,7 @@ def _with_missing_line(text: str | None, before: str | None, column: ColumnInfo)
     return f"{text}\n{line}" if text else line
 
 
-def _write_categories(group: Group, column: WrittenColumn) -> Any:
+def _write_categories(group: Group, column: WrittenColumn) -> Dataset:
     """Write the categories dataset, in the same group as its column (C9)."""
     values = column.categories
     assert values is not None  # checked by the caller
