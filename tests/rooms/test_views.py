@@ -119,3 +119,31 @@ def test_views_can_be_handed_on_without_a_crash(tmp_path: Path, kept: str, rows:
             parts = query.to_arrow(views=True)["x"].chunks
             assert all(buffer is not None for part in parts for buffer in part.buffers()[1:])
             assert query.to_polars()["x"].to_list() == rows[-len(query) :]
+
+
+class AsArrow21:
+    """Strings whose cast to views leaves the data buffer null, as the cast of Arrow 21 to 24 does; 25 refuses to."""
+
+    offset = 0
+
+    def __init__(self, strings: pa.Array) -> None:
+        self.cast_strings = strings.cast(VIEW)
+
+    def __len__(self) -> int:
+        return len(self.cast_strings)
+
+    def cast(self, to: pa.DataType) -> AsArrow21:
+        assert to == VIEW
+        return self
+
+    def buffers(self) -> list[pa.Buffer | None]:
+        return [*self.cast_strings.buffers()[:2], None]
+
+
+def test_a_null_data_buffer_is_replaced_whatever_the_version_of_arrow() -> None:
+    strings = pa.array(["a", None, "twelve bytes", ""])
+    strings_of_21: Any = AsArrow21(strings)
+    made = views._views_of(strings_of_21)
+    assert all(buffer is not None for buffer in made.buffers())
+    assert made.to_pylist() == strings.to_pylist()
+    assert pl.from_arrow(made).to_list() == strings.to_pylist()

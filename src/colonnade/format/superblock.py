@@ -22,13 +22,14 @@ The signature is at byte 0, 512, 1024, 2048 and so on; the user block is before 
 from __future__ import annotations
 
 from colonnade.dataclass import dataclass, replace
-from colonnade.errors import FormatError
+from colonnade.errors import FormatError, UnsupportedError
 from colonnade.format.source import Fields, HDF5Source
 from colonnade.pager.sources import ByteSource
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"  # of a file
 _FIRST_USER_BLOCK = 512
 _SIZES = (2, 4, 8)
+_WIDE_SIZES = (16, 32)  # legal, but libhdf5 damages such files and its own memory while it writes them
 _IS_KNOWN = 1
 
 
@@ -57,7 +58,7 @@ def read_superblock(file: ByteSource) -> tuple[Superblock, HDF5Source]:
     fields = source.as_fields(head, "the superblock", at)
     if len(head) >= 12 and head[8] in (2, 3):
         offset_size = head[9]
-        if offset_size in _SIZES:  # otherwise decode_superblock raises
+        if offset_size in _SIZES + _WIDE_SIZES:  # otherwise decode_superblock raises
             fields = source.summed(at, 12 + 4 * offset_size + 4, "the superblock")
     block = decode_superblock(fields)
     # a user block may have been prepended later: addresses are relative to the position of the superblock
@@ -80,8 +81,9 @@ def decode_superblock(fields: Fields) -> Superblock:
     if version < 2:
         fields.take(4)
     offset_size, length_size = fields.number(1), fields.number(1)
-    if offset_size not in _SIZES or length_size not in _SIZES:
+    if not {offset_size, length_size} <= {*_SIZES, *_WIDE_SIZES}:
         raise fields.wrong(f"gives {offset_size} bytes for addresses and {length_size} for lengths")
+    check_sizes(offset_size, length_size, fields.name)
     if version < 2:
         fields.take(9 + (4 if version == 1 else 0))
     else:
@@ -94,6 +96,17 @@ def decode_superblock(fields: Fields) -> Superblock:
     root = fields.number(offset_size)
     heap = _decode_root_heap(fields, offset_size) if version < 2 else None
     return Superblock(version, offset_size, length_size, base, end, root, heap, has_driver)
+
+
+def check_sizes(offset_size: int, length_size: int, name: str) -> None:
+    """Refuse a file whose addresses or lengths have more than 8 bytes."""
+    if max(offset_size, length_size) > max(_SIZES):
+        raise UnsupportedError(
+            f"cannot open {name}: its addresses have {offset_size} bytes and its lengths {length_size}; at most 8 are "
+            "supported. Write its data to a new file",
+            feature="addresses or lengths of more than 8 bytes",
+            path=name or None,
+        )
 
 
 def _decode_root_heap(fields: Fields, offset_size: int) -> int | None:

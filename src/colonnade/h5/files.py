@@ -546,9 +546,9 @@ def _open_url(url: str, mode: Mode, care: Care) -> FileHandle:
 
 def _open_stream(stream: IO[bytes], mode: Mode, care: Care, name: str | None = None) -> FileHandle:
     shown = name or str(getattr(stream, "name", "the file object"))
-    if mode != "w":
-        _check_stream(stream, shown)
     try:
+        if mode != "w":
+            _check_stream(stream, shown)
         h5 = h5py.File(stream, mode, libver=_BOUNDS, rdcc_nslots=_CACHE_SLOTS)
     except OSError as error:
         raise _explain(error, shown, stream_size(stream)) from error
@@ -558,7 +558,9 @@ def _open_stream(stream: IO[bytes], mode: Mode, care: Care, name: str | None = N
 
 def _check_stream(stream: IO[bytes], name: str) -> None:
     position = stream.tell()
-    check_whole(StreamBytes(stream, name))
+    source = StreamBytes(stream, name)
+    check_whole(source)
+    vet_root(source)
     stream.seek(position)
 
 
@@ -706,7 +708,7 @@ def _access_list(stream: JournaledFile, reads_only: bool = False) -> h5p.PropFAI
 
 
 def _open_through(stream: JournaledFile, name: str, flags: int, links: Links) -> h5py.File:
-    vet_root(stream)
+    vet_root(JournaledBytes(stream, name))
     file_id = h5f.open(os.fsencode(name), flags, fapl=_access_list(stream, flags == h5f.ACC_RDONLY))
     return _journaled_h5(file_id, stream, links)
 

@@ -5,7 +5,7 @@ memory or crashes. So each question below is asked before libhdf5 is:
 
 | may libhdf5 ... | ask | what is looked at |
 | --- | --- | --- |
-| open this file for changes | `vet_root` | the free list of the root group's names |
+| open this file for changes | `vet_root` | the sizes of addresses, the free list of the root group's names |
 | list or look up links of this group | `vet_links` | the free list of its names, which may be a circle |
 | open the object of this name | `vet_object` | the map of a virtual dataset, in the global heap |
 | list the creation properties of this dataset | `vet_fill` | a fill of variable length, in the global heap |
@@ -67,7 +67,7 @@ from colonnade.format.layout import decode_storage, is_virtual
 from colonnade.format.links import read_local_heap, read_symbol_table
 from colonnade.format.pipelines import decode_pipeline
 from colonnade.format.source import Fields, HDF5Source, UnknownToReader
-from colonnade.format.superblock import read_superblock
+from colonnade.format.superblock import check_sizes, read_superblock
 from colonnade.format.values import decode_fill, decode_old_fill
 from colonnade.h5 import capi
 from colonnade.h5.datatypes import describe_type
@@ -114,6 +114,7 @@ class OpenFile:
         self._groups: set[int] = set()
         self._objects: set[int] = set()
         self.offset_size, self._length_size = creation.get_sizes()
+        check_sizes(self.offset_size, self._length_size, self.name)
         self._stored = self._stored_bytes(file_id) if self._is_read_only else None
 
     def _stored_bytes(self, file_id: h5f.FileID) -> ByteSource | None:
@@ -341,10 +342,10 @@ def size_in_file(node: NodeHandle, stored: StoredType) -> int:
 # -- the questions --
 
 
-def vet_root(file: JournaledFile) -> None:
-    """Refuse a file whose root group libhdf5 would never finish reading when it opens the file for changes."""
+def vet_root(file: ByteSource) -> None:
+    """Refuse a file that libhdf5 cannot handle: wide addresses, or a root group that it would never finish reading."""
     try:
-        block, source = read_superblock(JournaledBytes(file, ""))
+        block, source = read_superblock(file)
     except (FormatError, UnknownToReader):
         return
     messages = iter_messages(source, block.root, _MOST_HEADER)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from colonnade.checking import Check, Findings, Fixed, apply_repairs, layout_rules, not_hdf5, not_located, plan_repairs
-from colonnade.errors import FormatError, UsageError
+from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.layouts import LAYOUTS, located
 from colonnade.model import Progress
 from colonnade.pager.options import Links, Target
@@ -57,7 +57,7 @@ def check(
     try:
         with open(target, links=links) as file:
             return _check(file, table, deep, progress, variant)
-    except FormatError as error:
+    except (FormatError, UnsupportedError) as error:
         return not_hdf5(error)
 
 
