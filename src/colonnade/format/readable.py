@@ -581,7 +581,7 @@ class ReadDataset(ReadNode):
         box += [range(length) for length in shape[len(box) :]]
         whole = [range(axis.start, axis[-1] + 1) if axis else range(0) for axis in box]
         try:
-            values = self.node.read(whole)[tuple(slice(None, None, axis.step) for axis in box)]
+            values = self.node.read(whole)[(*(slice(None, None, axis.step) for axis in box), ...)]  # an array if scalar too
         except UnknownToReader as error:
             return self._in_library(error).read_array(part)
         stored = self.node.header.type
