@@ -17,7 +17,6 @@ import h5py
 import colonnade as cn
 from colonnade.cli.commands import main as command_line
 from tools.fuzz.answers import Answers
-from tools.fuzz.beside import read_sparse
 from tools.fuzz.elements import read_elements
 from tools.fuzz.readers import read_tables, rows_of
 from tools.fuzz.turns import ALL, Turn
@@ -35,8 +34,6 @@ def read_with_library(path: Path, aside: Path, answers: Answers, turn: Turn = AL
         answers.ask("check", lambda: cn.check(path, deep=turn.deep) and None)
     if turn.elements:
         _elements(path, answers, turn)
-    if turn.walk_sparse:
-        _sparse_arrays(path, answers, turn)
     if turn.by_library:
         _library_way(path, answers)
     for word in turn.commands:
@@ -64,16 +61,6 @@ def _as_usual(path: Path, answers: Answers) -> None:
         answers.steps[f"auto: {step}"] = answer
     for table, column in usual.columns:
         answers.agree("auto", f"{table} {column} read", f"auto: {table} {column} read")
-
-
-def _sparse_arrays(path: Path, answers: Answers, turn: Turn) -> None:
-    """They are read by our own parser, but the modules that write them load h5py."""
-
-    def read() -> None:
-        with cn.open(path, n_threads=1, library="never") as file:
-            read_sparse(file, path, answers, turn)
-
-    answers.ask("open for sparse arrays", read)
 
 
 def _elements(path: Path, answers: Answers, turn: Turn) -> None:

@@ -19,6 +19,7 @@ import colonnade as cn
 from colonnade.columns.arrow_types import python_values
 from colonnade.nodes.paths import is_dataset, join_path
 from tools.fuzz.answers import Answers
+from tools.fuzz.beside import read_sparse
 from tools.fuzz.turns import ALL, Turn
 
 MOST_ROWS = 20_000  # of a table that is read whole; of a longer one, some rows
@@ -30,7 +31,7 @@ _DEEPEST = 60  # groups
 
 
 def read_plainly(path: Path, turn: Turn = ALL) -> Answers:
-    """What a file answers that libhdf5 never sees: its tables, and its objects one by one."""
+    """What a file answers that libhdf5 never sees: its tables, its objects one by one, its sparse arrays."""
     answers = Answers()
     had_h5py = "h5py" in sys.modules
 
@@ -39,6 +40,8 @@ def read_plainly(path: Path, turn: Turn = ALL) -> Answers:
             answers.columns.extend(read_tables(file, answers, turn))
             if turn.walk:
                 answers.ask("objects", lambda: _objects(file, answers) and None)
+            if turn.walk_sparse:
+                read_sparse(file, path, answers, turn)
 
     answers.ask("open", read)
     if "h5py" in sys.modules and not had_h5py:

@@ -17,10 +17,10 @@ class Turn:
     walk: bool = True
     every_column: bool = True
     rest_of_table: bool = True
-    column: int = 0
-    # in a process that has loaded h5py
     walk_sparse: bool = True
     rest_of_sparse: bool = True
+    column: int = 0
+    # in a process that has loaded h5py
     by_library: bool = True
     auto: bool = True
     check: bool = True
@@ -37,7 +37,6 @@ class Turn:
             self.by_library
             or self.auto
             or self.check
-            or self.walk_sparse
             or self.elements
             or self.change
             or self.repairs
