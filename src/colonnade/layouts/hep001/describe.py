@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from colonnade.dataclass import dataclass
-from colonnade.errors import FormatError, UnsupportedError
+from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.wide import is_wide, problems_of, sample
 from colonnade.model import (
@@ -292,7 +292,7 @@ class _Description:
             return self._sparse_member(child)
         try:
             info = dataset.describe()
-        except hdf5_errors() as error:
+        except hdf5_errors(CorruptError, UnsupportedError) as error:
             return self._unreadable(child, f"the header of this dataset cannot be read: {error}")
         if info.shape is None or len(info.shape) != 1:
             return self._of_other_rank(child, "no shape" if info.shape is None else f"rank {len(info.shape)}")
@@ -491,7 +491,7 @@ def _address(target: Dataset) -> int:
 def _described(target: Dataset) -> DatasetInfo | None:
     try:
         return target.describe()
-    except hdf5_errors():
+    except hdf5_errors(CorruptError, UnsupportedError):
         return None
 
 

@@ -1,0 +1,111 @@
+"""Files opened with `library="never"`: libhdf5 is not loaded, and what only it can read leaves the rest readable."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+
+import colonnade as cn
+from colonnade.errors import FormatError
+from colonnade.nodes.damage import hdf5_errors
+
+READ = """
+import sys
+from contextlib import suppress
+import colonnade as cn
+path = sys.argv[1]
+with cn.open(path, library="never") as file:
+    for name in file.tables():
+        table = file[name]
+        table.columns, table.problems, table.info, table.verify_indexes()
+        table.select(table.columns[0]).to_arrow(), table.select(table.columns[0]).head(1).to_arrow()
+        table.where(cn.col(table.columns[0]).is_missing()).row_numbers()
+    with suppress(cn.errors.FormatError):
+        for name in file.sparse_arrays():
+            cn.open_sparse(file, name).cells()
+print("h5py" in sys.modules)
+"""
+
+
+def make_table(path: Path) -> None:
+    cn.write(path, {"x": [3, 1, 2], "text": ["a", None, "ccc"]}, "t", index={"x": "sorted_rows"})
+
+
+def make_frame(path: Path) -> None:
+    cn.write(path, pd.DataFrame({"x": [3, 1, 2], "kind": pd.Categorical(["a", "b", "a"])}), "obs", layout="anndata")
+
+
+def make_sparse(path: Path) -> None:
+    cn.create_sparse(path, "matrix", shape=(10, 10), dtype="i4").write([(0, 1), (5, 2)], [5, 6])
+
+
+def make_broken(path: Path) -> None:
+    """A table with a link that leads nowhere: a column that may be one in sectioned chunks is looked for there."""
+    make_table(path)
+    with h5py.File(path, "r+") as file:
+        header = h5py.h5o.get_info(file["t/text"].id).addr
+    data = bytearray(path.read_bytes())
+    data[header : header + 4] = b"gone"
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("make", [make_table, make_frame, make_sparse, make_broken])
+def test_h5py_is_not_loaded(make: object, tmp_path: Path) -> None:
+    make(tmp_path / "x.h5")  # type: ignore[operator]
+    done = subprocess.run(
+        [sys.executable, "-c", READ, str(tmp_path / "x.h5")], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "False"
+
+
+def test_a_column_that_only_libhdf5_can_read_leaves_the_others(tmp_path: Path) -> None:
+    make_table(tmp_path / "x.h5")
+    with h5py.File(tmp_path / "x.h5", "r+") as file:
+        attributes = dict(file["t/text"].attrs)
+        del file["t/text"]
+        column = file["t"].create_dataset("text", shape=(3,), dtype="S2", external=[("x.raw", 0, 6)])
+        column.attrs.update(attributes)
+    with cn.open(tmp_path / "x.h5", library="never") as untrusted:
+        table = untrusted["t"]
+        assert table.select("x").to_arrow()["x"].to_pylist() == [3, 1, 2]
+        assert any("external storage" in problem.message for problem in table.problems)
+        with pytest.raises(FormatError, match="external storage"):
+            table.select("text").to_arrow()
+
+
+def test_scalars_are_read_as_arrays(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["text"] = "words"
+        file["fixed"] = np.bytes_(b"words")
+        file["number"] = np.int16(-3)
+        file["truth"] = True
+    with cn.open(tmp_path / "x.h5", library="never") as untrusted:
+        root = untrusted._handle.root
+        read = {name: root.open_dataset(name).read_array() for name in root.link_names()}  # type: ignore[union-attr]
+    assert {name: (array.shape, array[()]) for name, array in read.items()} == {
+        "text": ((), "words"),
+        "fixed": ((), b"words"),
+        "number": ((), -3),
+        "truth": ((), True),
+    }
+
+
+def test_a_fault_of_our_own_reader_is_not_taken_for_a_damaged_object() -> None:
+    """Only what came out of h5py or of `h5/` means that."""
+    for fault in (AttributeError, TypeError, KeyError, ValueError, OSError):
+        with pytest.raises(fault, match="ours"):
+            try:
+                raise fault("ours")
+            except hdf5_errors():
+                pass
+    try:
+        h5py.h5f.open(b"/nowhere/at/all")
+    except hdf5_errors():
+        pass
