@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import h5py
@@ -55,9 +56,16 @@ def make_broken(path: Path) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("make", [make_table, make_frame, make_sparse, make_broken])
-def test_h5py_is_not_loaded(make: object, tmp_path: Path) -> None:
-    make(tmp_path / "x.h5")  # type: ignore[operator]
+def make_old_frame(path: Path) -> None:
+    """A frame of anndata before 0.7, which only libhdf5 reads, next to a table."""
+    make_table(path)
+    with h5py.File(path, "r+") as file:
+        file["obs"] = np.array([(b"a", 1)], [("index", "S1"), ("n", "i4")])
+
+
+@pytest.mark.parametrize("make", [make_table, make_frame, make_sparse, make_broken, make_old_frame])
+def test_h5py_is_not_loaded(make: Callable[[Path], None], tmp_path: Path) -> None:
+    make(tmp_path / "x.h5")
     done = subprocess.run(
         [sys.executable, "-c", READ, str(tmp_path / "x.h5")], capture_output=True, text=True, check=False, timeout=60
     )
@@ -88,7 +96,7 @@ def test_scalars_are_read_as_arrays(tmp_path: Path) -> None:
         file["truth"] = True
     with cn.open(tmp_path / "x.h5", library="never") as untrusted:
         root = untrusted._handle.root
-        read = {name: root.open_dataset(name).read_array() for name in root.link_names()}  # type: ignore[union-attr]
+        read = {name: root.open_dataset(name).read_array() for name in root.link_names()}
     assert {name: (array.shape, array[()]) for name, array in read.items()} == {
         "text": ((), "words"),
         "fixed": ((), b"words"),
