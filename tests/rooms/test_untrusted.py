@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import colonnade as cn
-from colonnade.errors import FormatError
+from colonnade.errors import FormatError, UnsupportedError
 from colonnade.nodes.damage import hdf5_errors
 
 READ = """
@@ -117,3 +117,60 @@ def test_a_fault_of_our_own_reader_is_not_taken_for_a_damaged_object() -> None:
         h5py.h5f.open(b"/nowhere/at/all")
     except hdf5_errors():
         pass
+
+
+def read_all(path: Path) -> list[str]:
+    """What is refused of a file whose root holds datasets and attributes; only our own errors may be raised."""
+    refused = []
+    with cn.open(path, library="never") as file:
+        root = file._handle.root
+        for name in root.attribute_names():
+            found = root.inspect_attribute(name)
+            refused += [name] if found is None or found.problem else []
+            root.read_attribute(name), root.attribute_element(name), root.attribute_storage(name)
+        for child in root.children():
+            dataset = root.open_dataset(child.name)
+            assert dataset is not None
+            try:
+                dataset.describe()
+                dataset.read_array()
+            except UnsupportedError:
+                refused.append(child.name)
+    return refused
+
+
+@pytest.mark.parametrize("length", [2**62, 2**63 - 1, 2**63, 2**64 - 1])
+def test_shapes_without_elements_that_no_array_can_have(length: int, tmp_path: Path) -> None:
+    """Such an array has no bytes at all, and still NumPy refuses to make it, in three different ways."""
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.attrs["numbers"] = np.zeros((77_777, 0), "i4")
+        file.create_dataset("run", shape=(77_777, 0), dtype="i4")
+        file.create_dataset("chunks", shape=(77_777, 0), maxshape=(77_777, None), chunks=(10, 3), dtype="i4")
+    data = (tmp_path / "x.h5").read_bytes()
+    claimed = data.replace((77_777).to_bytes(8, "little"), length.to_bytes(8, "little"))
+    (tmp_path / "x.h5").write_bytes(claimed)
+    assert set(read_all(tmp_path / "x.h5")) == {"chunks", "numbers", "run"}
+
+
+def test_elements_of_more_dimensions_than_arrays_can_have(tmp_path: Path) -> None:
+    """HDF5 allows 32 of a dataset and 32 of an element, whose parts may have 32 more."""
+    inner = h5py.h5t.array_create(h5py.h5t.NATIVE_INT32, (1,) * 32)
+    space = h5py.h5s.create_simple((1,) * 32)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        for name, rank in ((b"arrays", 32), (b"half", 20)):
+            kind = h5py.h5t.array_create(inner, (1,) * rank)
+            h5py.h5d.create(file.id, name, kind, space)
+            h5py.h5a.create(file.id, name, kind, space)
+        h5py.h5d.create(file.id, b"sequences", h5py.h5t.vlen_create(h5py.h5t.array_create(inner, (1,) * 32)), space)
+    assert {"arrays", "half", "sequences"} <= set(read_all(tmp_path / "x.h5"))
+
+
+def test_a_file_with_addresses_of_16_bytes_is_left_to_libhdf5(tmp_path: Path) -> None:
+    creation = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+    creation.set_sizes(16, 16)
+    with h5py.File(h5py.h5f.create(bytes(tmp_path / "x.h5"), h5py.h5f.ACC_TRUNC, creation)) as file:
+        file["x"] = [1, 2]
+    with cn.open(tmp_path / "x.h5") as read:
+        assert read.h5["x"][:].tolist() == [1, 2]
+    with pytest.raises(UnsupportedError, match="16 bytes for addresses"):
+        cn.open(tmp_path / "x.h5", library="never")

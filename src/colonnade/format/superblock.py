@@ -30,6 +30,7 @@ from colonnade.pager.sources import ByteSource
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"  # of a file
 _FIRST_USER_BLOCK = 512
+_LARGE_SIZES = {16, 32}  # of addresses and lengths, which libhdf5 can write
 _SIZES = (2, 4, 8)
 _IS_KNOWN = 1
 
@@ -82,6 +83,8 @@ def decode_superblock(fields: Fields) -> Superblock:
     if version < 2:
         fields.take(4)
     offset_size, length_size = fields.number(1), fields.number(1)
+    if {offset_size, length_size} & _LARGE_SIZES and {offset_size, length_size} <= {*_SIZES, *_LARGE_SIZES}:
+        raise fields.unknown(f"{offset_size} bytes for addresses and {length_size} for lengths")
     if offset_size not in _SIZES or length_size not in _SIZES:
         raise fields.wrong(f"gives {offset_size} bytes for addresses and {length_size} for lengths")
     if version < 2:
