@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,11 +14,16 @@ import pandas as pd
 import pytest
 
 import colonnade as cn
-from colonnade.errors import FormatError, UnsupportedError
+from colonnade.errors import CorruptError, FormatError, UnsupportedError
+from colonnade.format.headers import LINK, Message
+from colonnade.format.links import GroupLinks
+from colonnade.format.source import HDF5Source
 from colonnade.nodes.damage import hdf5_errors
+from colonnade.pager.sources import BufferBytes
 
 READ = """
 import sys
+import time
 from contextlib import suppress
 import colonnade as cn
 path = sys.argv[1]
@@ -174,3 +180,43 @@ def test_a_file_with_addresses_of_16_bytes_is_left_to_libhdf5(tmp_path: Path) ->
         assert read.h5["x"][:].tolist() == [1, 2]
     with pytest.raises(UnsupportedError, match="16 bytes for addresses"):
         cn.open(tmp_path / "x.h5", library="never")
+
+
+def test_a_name_is_not_looked_for_in_tables_that_overlap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A B-tree may lead to one symbol table thousands of times: what is read for one name is limited as for all."""
+    with h5py.File(tmp_path / "x.h5", "w", libver="earliest") as file:
+        for number in range(40):
+            file.create_group(f"g{number:02}")
+    with cn.open(tmp_path / "x.h5", library="never") as read:
+        root = read._handle.root
+        assert root.open_group("g39") is not None
+        monkeypatch.setattr(HDF5Source, "most_work", 200)
+        assert root.open_group("g39") is None
+        assert root.child("g39").kind == "broken"
+        with pytest.raises(CorruptError, match="overlaps others"):
+            root.link_names()
+
+
+def test_objects_of_a_heap_that_overlap_are_not_all_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many records of a B-tree may lead to one large object."""
+    with h5py.File(tmp_path / "x.h5", "w", libver="latest") as file:
+        for number in range(9):
+            file.attrs[f"a{number}"] = np.zeros(5000)
+    with cn.open(tmp_path / "x.h5", library="never") as read:
+        root = read._handle.root
+        assert len(root.attribute_names()) == 9
+        monkeypatch.setattr(HDF5Source, "most_work", 100_000)
+        assert root.attribute_names() == []
+
+
+def test_many_links_of_a_header_are_found_in_linear_time() -> None:
+    """libhdf5 soon stores them in a heap; other programs may write a header with 100,000."""
+    messages = [
+        Message(LINK, 0, bytes((1, 8, 1, len(name))) + name + b"\1\0/", 0)
+        for name in (b"n%d" % number for number in range(3000))
+    ]
+    links = GroupLinks(HDF5Source(BufferBytes(b"", "x.h5")), [*messages, Message(LINK, 0, b"\1", 0)])
+    begun = time.process_time()
+    assert all(links.find(f"n{number}") is not None for number in range(3000))
+    assert links.find("n3000") is None
+    assert time.process_time() - begun < 0.3  # 0.03 s; one by one it is a second
