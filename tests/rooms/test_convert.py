@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tracemalloc
 import warnings
 from collections.abc import Iterator
@@ -276,12 +278,20 @@ def test_what_people_wrote_at_columns_is_kept(tmp_path: Path) -> None:
         assert file["obs/words"].attrs["na-value"] == "NA"
 
 
+_COUNTING_POOLS: list[pa.MemoryPool] = []
+
+
 class _Peaks:
-    """The most memory that NumPy and Arrow hold at once inside the `with`."""
+    """The most memory that NumPy and Arrow hold at once inside the `with`.
+
+    The pool that counts is never freed. A buffer of Arrow has only a bare pointer to its pool, and an exception keeps
+    buffers alive after the `with`: to free them when their pool is gone is a segmentation fault.
+    """
 
     def __enter__(self) -> _Peaks:
         self._before = pa.default_memory_pool()
         self._pool = pa.proxy_memory_pool(self._before)
+        _COUNTING_POOLS.append(self._pool)
         pa.set_memory_pool(self._pool)
         tracemalloc.start()
         return self
@@ -323,6 +333,22 @@ def test_memory_does_not_grow_with_the_rows(
     assert few_arrow > 1_000_000  # it is counted at all
     assert many_numpy < 1.5 * few_numpy
     assert many_arrow < 1.5 * few_arrow
+
+
+def test_buffers_may_outlive_the_measurement_that_counted_them() -> None:
+    """As those in the traceback of an exception do. In a process of its own: without a pool that lives, it crashes."""
+    script = """
+import ctypes
+import pyarrow as pa
+from tests.rooms.test_convert import _Peaks
+with _Peaks() as peak:
+    buffers = [pa.allocate_buffer(1000) for _ in range(5)]
+del peak
+reused = [ctypes.create_string_buffer(b"A" * n, n) for n in range(8, 200) for _ in range(50)]
+del buffers
+"""
+    root = Path(__file__).resolve().parents[2]
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=root, timeout=60)
 
 
 KINDS = ("chunk_minmax", "sorted_rows", "bitmap", "chunk_bloom")

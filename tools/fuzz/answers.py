@@ -15,10 +15,11 @@ from colonnade.errors import ColonnadeError
 
 @dataclass
 class Answers:
-    """What a file answered: by step, and what must not have happened."""
+    """What a file answered: by step, what must not have happened, and which columns of which tables were read."""
 
     steps: dict[str, str] = field(default_factory=dict)
     bugs: list[str] = field(default_factory=list)
+    columns: list[tuple[str, str]] = field(default_factory=list)
 
     def ask(self, step: str, question: Callable[[], Any]) -> Any:
         """The answer, noted; None when it was refused."""

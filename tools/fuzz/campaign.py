@@ -16,7 +16,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +24,23 @@ import colonnade
 from colonnade import kernels
 from tools.fuzz.answers import Answers
 from tools.fuzz.blame import blame, build_watch, watch_deaths
-from tools.fuzz.children import BEFORE, Outcome, run
-from tools.fuzz.readers import read_everything
-from tools.fuzz.seeds import FAMILIES, MAKERS, Seed, family_of, load, make_seeds
+from tools.fuzz.children import BEFORE, MEMORY, Kind, Outcome, run
+from tools.fuzz.readers import read_plainly
+from tools.fuzz.seed import FAMILIES, Seed, family_of
 from tools.fuzz.spoil_bytes import spoil_bytes
-from tools.fuzz.spoil_structure import spoil_structure
 from tools.fuzz.turns import ALL, Turn, turn_of
 
 BATCH = 250  # files between two new children
 MOST_KEPT = 3  # files kept of one kind of trouble
-MOST_MEMORY = 1 << 30  # bytes of a process, all in all
+PLAIN = Kind()
+"""Children that read without libhdf5: nothing in them has loaded h5py, so that every crash is ours."""
 STRUCTURE, BOTH = 0.25, 0.05  # of all files: spoiled in structure; of these, in bytes afterwards
-_ALSO = ("difflib", "secrets", "zoneinfo", "hdf5plugin", "pyarrow.compute", "unittest.mock")
-_PACKAGES = ("colonnade", "numpy", "h5py", "pyarrow", "pandas", "rich", "click", "importlib", "concurrent", "encodings",
-             "scipy")  # fmt: skip
+_MEMORY_WITH_LIBRARY = 1 << 30  # bytes above what a child with libhdf5 begins with
+_ALSO = ("difflib", "secrets", "zoneinfo", "pyarrow.compute", "unittest.mock")
+_PACKAGES = ("colonnade", "tools", "numpy", "h5py", "pyarrow", "pandas", "rich", "click", "importlib", "concurrent",
+             "encodings", "scipy")  # fmt: skip
+_of_library: list[str] = []
+"""The modules that children with libhdf5 import first."""
 _CODE = subprocess.run(
     ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False, cwd=Path(__file__).parent
 ).stdout.strip()
@@ -45,6 +48,7 @@ OUTSIDE = b"not to be read, nor to be written" * 4
 IN_ORDER = "in order"
 REFUSED = "refused"
 DIFFERENT = "different, and no checksum covers it"
+_WAYS = ("disagree: paths", "disagree: auto")
 WAYS_DIFFER = "different by the library and past it: its structure is damaged, and no checksum covers it"
 
 
@@ -83,11 +87,11 @@ class Campaign:
         """Make the seeds, in a child: no thread may have begun in this process."""
         self._set_up()
         seeds = self.folder / "seeds"
-        [made] = run([0], lambda _piece: [str(path) for path in make_seeds(seeds)], self.folder, 120, trusted=True)
+        [made] = run([0], lambda _piece: _make_seeds(seeds), self.folder, Kind(120, _MEMORY_WITH_LIBRARY, trusted=True))
         if made.trouble is not None:
             raise RuntimeError(f"the seeds could not be made: {made.trouble}\n{made.trace}")
         paths = [Path(path) for path in made.result]
-        loaded = list(run(range(len(paths)), lambda piece: _loaded(paths[piece]), self.folder))
+        loaded = list(run(range(len(paths)), lambda piece: _loaded(paths[piece]), self.folder, with_library()))
         self.seeds = [Seed(paths[o.piece].stem, paths[o.piece].read_bytes(), *_ranges(o.result)) for o in loaded]
         for seed in self.seeds:
             self._families.setdefault(family_of(seed.name), []).append(seed)
@@ -95,7 +99,7 @@ class Campaign:
     def read_seeds(self, names: Iterable[str]) -> None:
         """Note the answers of these seeds, where they are not known yet. All of them take half a minute."""
         paths = [self.folder / "seeds" / f"{name}.h5" for name in names if name not in self.right]
-        for outcome in run(range(len(paths)), lambda piece: self._read(paths[piece]), self.folder, 60):
+        for outcome in self._read_all(dict(enumerate(paths)), dict.fromkeys(range(len(paths)), ALL), seconds=60):
             if outcome.trouble is not None or outcome.result["bugs"]:
                 raise RuntimeError(f"{paths[outcome.piece].name}: a good file is not read well: {outcome}")
             self.right[paths[outcome.piece].stem] = outcome.result["steps"]
@@ -105,7 +109,7 @@ class Campaign:
         paths = [path.resolve() for path in paths]
         self._set_up()
         places = [Path(shutil.copyfile(path, self.folder / "work" / path.name)) for path in paths]
-        return list(run(range(len(places)), lambda piece: self._read(places[piece]), self.folder))
+        return list(self._read_all(dict(enumerate(places)), dict.fromkeys(range(len(places)), ALL)))
 
     def _set_up(self) -> None:
         import_everything(self.folder / "warm")
@@ -128,13 +132,8 @@ class Campaign:
             begun = time.monotonic()
             changed = dict(self._make(batch))
             self.read_seeds(dict.fromkeys(self._seed(number).name for number in changed))
-
-            def read(number: int, changed: dict[int, Any] = changed) -> dict[str, Any]:
-                seed = self._seed(number)
-                turn = turn_of(number, self._within(changed[number], seed.rows), family_of(seed.name) == "sparse")
-                return self._read(self._place(number), turn)
-
-            for outcome in run(list(changed), read, self.folder):
+            turns = {number: self._turn(number, changed[number]) for number in changed}
+            for outcome in self._read_all({number: self._place(number) for number in changed}, turns):
                 self._count(outcome, changed[outcome.piece])
             if (self.folder / "outside.raw").read_bytes() != OUTSIDE:
                 raise RuntimeError("a file outside was written")
@@ -145,6 +144,10 @@ class Campaign:
             self.tally.by_code[_CODE] += len(batch)
             self.tally.seconds += time.monotonic() - begun
             yield self.tally
+
+    def _turn(self, number: int, changed: list[tuple[int, int]] | None) -> Turn:
+        seed = self._seed(number)
+        return turn_of(number, self._within(changed, seed.rows), family_of(seed.name))
 
     def _place(self, number: int) -> Path:
         return self.folder / "work" / f"{number}.h5"
@@ -157,7 +160,7 @@ class Campaign:
 
     def _make(self, batch: list[int]) -> Iterator[tuple[int, Any]]:
         """Each file and which bytes of its seed were changed. Where h5py itself dies of a change, there is none."""
-        for outcome in run(batch, self._spoil, self.folder):
+        for outcome in run(batch, self._spoil, self.folder, with_library()):
             if outcome.trouble is None and self._place(outcome.piece).exists():
                 self.tally.kinds[outcome.result["kind"]] += 1
                 self.tally.ways.update(outcome.result["ways"])
@@ -166,6 +169,8 @@ class Campaign:
                 self.tally.outcomes["not made: h5py died of the change"] += 1
 
     def _spoil(self, number: int) -> dict[str, Any]:
+        from tools.fuzz.spoil_structure import spoil_structure  # late: it loads h5py
+
         seed, place = self._seed(number), self._place(number)
         chance = random.Random(f"{self.number} spoil {number}")
         how = chance.random()
@@ -182,13 +187,22 @@ class Campaign:
         kind = "structure, then bytes" if both else "structure" if structure else "bytes"
         return {"changed": None if structure else changed, "kind": kind, "ways": ways}
 
-    def _read(self, path: Path, turn: Turn = ALL) -> dict[str, Any]:
+    def _read_all(
+        self, paths: dict[int, Path], turns: dict[int, Turn], seconds: float = PLAIN.seconds
+    ) -> Iterator[Outcome]:
+        """Every file without libhdf5; then, in other children, those whose turn it is with it. One outcome of each."""
+        plain = {
+            o.piece: o for o in run(list(paths), lambda n: _plainly(paths[n], turns[n]), self.folder, Kind(seconds))
+        }
+        again = [n for n, outcome in plain.items() if outcome.trouble is None and turns[n].needs_library]
         aside = self.folder / "work" / "aside"
-        answers: Answers = read_everything(path, aside / path.name, turn)
-        if turn.change:
-            for left in aside.iterdir():
-                left.unlink(missing_ok=True)
-        return {"steps": answers.steps, "bugs": answers.bugs}
+
+        def read(number: int) -> dict[str, Any]:
+            return _with_library(paths[number], aside, turns[number], plain[number].result)
+
+        for outcome in run(again, read, self.folder, with_library(seconds)):
+            yield outcome if outcome.trouble is not None else _both(plain[outcome.piece], outcome)
+        yield from (outcome for n, outcome in plain.items() if n not in again)
 
     @staticmethod
     def _within(changed: list[tuple[int, int]] | None, ranges: tuple[tuple[int, int], ...]) -> bool:
@@ -198,7 +212,7 @@ class Campaign:
         )
 
     def make_again(self, number: int) -> Path:
-        [outcome] = run([number], self._spoil, self.folder)
+        [outcome] = run([number], self._spoil, self.folder, with_library())
         self.found.mkdir(parents=True, exist_ok=True)
         place = self.found / f"{self.number}-{number}-{self._seed(number).name}.h5"
         if outcome.trouble is None:
@@ -222,9 +236,9 @@ class Campaign:
         bugs, differing = list(outcome.result["bugs"]), False
         if not self._within(changed, seed.rows):
             # A B-tree that is damaged leads the library's own calls to different chunks, and nothing can tell.
-            differing = any(bug.startswith("disagree: paths") for bug in bugs)
-            bugs = [bug for bug in bugs if not bug.startswith("disagree: paths")]
-        if outcome.result["grown"] and outcome.result["peak"] > MOST_MEMORY:
+            differing = any(bug.startswith(_WAYS) for bug in bugs)
+            bugs = [bug for bug in bugs if not bug.startswith(_WAYS)]
+        if outcome.result["grown"] and outcome.result["above"] > MEMORY:
             bugs.append("memory: the process took more than it may")
         verdict, steps = _compared(self.right[seed.name], outcome.result["steps"])
         if verdict == DIFFERENT and self._within(changed, seed.covered) and not self._is_misled(seed, outcome.piece):
@@ -256,32 +270,102 @@ class Campaign:
 def import_everything(folder: Path) -> None:
     """Import, here and once, what children will need: each would spend a second on it, and nobody may not read it all.
 
-    A good file is written and read by a child, which says what it has imported; this process must not begin threads.
+    Good files are written and read by children, which say what they have imported; this process must not begin threads,
+    nor load h5py.
     """
-    for module in pkgutil.walk_packages(colonnade.__path__, "colonnade."):
-        if not module.name.endswith(("__main__", "_native")):
-            importlib.import_module(module.name)
     folder.mkdir(parents=True, exist_ok=True)
-    [told] = run([0], lambda _piece: _modules_for(folder), folder, 120, trusted=True)
-    if told.trouble is not None:
-        raise RuntimeError(f"a good file could not be made and read: {told.trouble}\n{told.trace}")
-    spoken = [f"encodings.{module.name}" for module in pkgutil.iter_modules(encodings.__path__)]
-    for name in (*told.result, *_ALSO, *spoken):
+    trusted = Kind(120, _MEMORY_WITH_LIBRARY, trusted=True)
+    for what in (_make_warm, _plain_modules, _library_modules):
+        [told] = run([0], lambda _piece, what=what: what(folder), folder, trusted)  # type: ignore[misc]
+        if told.trouble is not None:
+            raise RuntimeError(f"good files could not be made and read: {told.trouble}\n{told.trace}")
+        if what is _plain_modules:
+            spoken = [f"encodings.{module.name}" for module in pkgutil.iter_modules(encodings.__path__)]
+            _import([*told.result, *_ALSO, *spoken])
+    _of_library[:] = told.result
+    if "h5py" in sys.modules:
+        raise RuntimeError("h5py was loaded where crashes are to be ours")
+
+
+def _import(names: Iterable[str]) -> None:
+    for name in names:
         with contextlib.suppress(ImportError, LookupError):  # some encodings are of other systems
             importlib.import_module(name)
     gc.collect()
     gc.freeze()  # children need not look through all this again and again
 
 
-def _modules_for(folder: Path) -> list[str]:
+def import_library() -> None:
+    """Import what reads and changes files through libhdf5, and all other modules of colonnade."""
+    _import(["tools.fuzz.library_readers", "hdf5plugin", *_of_library])
+
+
+def with_library(seconds: float = PLAIN.seconds) -> Kind:
+    """Children that have loaded h5py."""
+    return Kind(seconds, _MEMORY_WITH_LIBRARY, prepare=import_library)
+
+
+def _make_warm(folder: Path) -> None:
+    from tools.fuzz.seeds import MAKERS  # late: it loads h5py
+
     for name in ("indexed", "text-shuffle+deflate", "filter-blosc2", "foreign", "elements-all", "sparse-sectioned"):
-        path = folder / f"warm-{name}.h5"
-        MAKERS[name](path)
-        read_everything(path, folder / f"aside-{name}.h5")
+        MAKERS[name](folder / f"warm-{name}.h5")
+
+
+def _plain_modules(folder: Path) -> list[str]:
+    for path in sorted(folder.glob("warm-*.h5")):
+        read_plainly(path)
+    if "h5py" in sys.modules:
+        raise RuntimeError("h5py was loaded by a reader that was told never to use it")
+    return _imported()
+
+
+def _library_modules(folder: Path) -> list[str]:
+    from tools.fuzz.library_readers import read_with_library  # late: it loads h5py
+
+    for module in pkgutil.walk_packages(colonnade.__path__, "colonnade."):
+        if not module.name.endswith(("__main__", "_native")):
+            importlib.import_module(module.name)
+    importlib.import_module("tools.fuzz.seeds")
+    importlib.import_module("tools.fuzz.spoil_structure")
+    for path in sorted(folder.glob("warm-*.h5")):
+        read_with_library(path, folder / f"aside-{path.name}", read_plainly(path))
+    return _imported()
+
+
+def _imported() -> list[str]:
     return [name for name in sys.modules if "." not in name or name.split(".")[0] in _PACKAGES]
 
 
+def _make_seeds(folder: Path) -> list[str]:
+    from tools.fuzz.seeds import make_seeds  # late: it loads h5py
+
+    return [str(path) for path in make_seeds(folder)]
+
+
+def _plainly(path: Path, turn: Turn) -> dict[str, Any]:
+    return vars(read_plainly(path, turn))
+
+
+def _with_library(path: Path, aside: Path, turn: Turn, plain: dict[str, Any]) -> dict[str, Any]:
+    from tools.fuzz.library_readers import read_with_library  # imported already, by `import_library`
+
+    answers = Answers(dict(plain["steps"]), list(plain["bugs"]), [tuple(column) for column in plain["columns"]])
+    read_with_library(path, aside / path.name, answers, turn)
+    if turn.change:
+        for left in aside.iterdir():
+            left.unlink(missing_ok=True)
+    return {"steps": answers.steps, "bugs": answers.bugs}
+
+
+def _both(plain: Outcome, more: Outcome) -> Outcome:
+    """The answers of both, the time and the memory of reading without libhdf5."""
+    return replace(more, result=plain.result | {key: more.result[key] for key in ("steps", "bugs")})
+
+
 def _loaded(path: Path) -> list[list[tuple[int, int]]]:
+    from tools.fuzz.seeds import load  # late: it loads h5py
+
     seed = load(path)
     return [list(seed.structure), list(seed.rows), list(seed.covered), list(seed.summed)]
 
@@ -294,7 +378,7 @@ def _compared(right: dict[str, str], steps: dict[str, str]) -> tuple[str, list[s
     """Whether the answers are those of the good file, and which are not although nothing was refused."""
     wrong = [step for step, answer in steps.items() if answer != right.get(step) and not answer.startswith("refused")]
     # Questions that depend on the rows read before, and digests of headers, say nothing of the rows.
-    wrong = [step for step in wrong if step.endswith((" read", " by library", " take", " element", " cells"))]
+    wrong = [step for step in wrong if step.endswith((" read", " by library", " take", " element", " cells", " array"))]
     if wrong:
         return DIFFERENT, wrong
     return (IN_ORDER if all(answer == right.get(step) for step, answer in steps.items()) else REFUSED), []

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 SECONDS = 10.0  # for one file
-MEMORY = 1 << 30  # bytes above what a child begins with
+MEMORY = 512 << 20  # bytes above what a child begins with
 NOBODY = 65534
 LARGEST_FILE = 64 << 20
 _PATIENCE = 6  # times as long by the clock, since other processes take their share of the machine
@@ -41,22 +41,28 @@ class Outcome:
     trace: str = ""
 
 
-def run(
-    pieces: Sequence[int], work: Callable[[int], Any], folder: Path, seconds: float = SECONDS, trusted: bool = False
-) -> Iterator[Outcome]:
+@dataclass(frozen=True)
+class Kind:
+    """What the children of a run may do, and what each does first, with the rights and the memory of this process."""
+
+    seconds: float = SECONDS
+    memory: int = MEMORY
+    trusted: bool = False
+    prepare: Callable[[], None] | None = None
+
+
+def run(pieces: Sequence[int], work: Callable[[int], Any], folder: Path, kind: Kind = Kind()) -> Iterator[Outcome]:
     """Do all pieces, in as many children as it takes; they keep the rights of this process only if they are trusted."""
     left = list(pieces)
     while left:
         n_done = 0
-        for outcome in _one_child(left, work, folder / "trace.txt", seconds, trusted):
+        for outcome in _one_child(left, work, folder / "trace.txt", kind):
             n_done += 1
             yield outcome
         left = left[max(n_done, 1) :]
 
 
-def _one_child(
-    pieces: list[int], work: Callable[[int], Any], trace: Path, seconds: float, trusted: bool
-) -> Iterator[Outcome]:
+def _one_child(pieces: list[int], work: Callable[[int], Any], trace: Path, kind: Kind) -> Iterator[Outcome]:
     """Pieces in order until the child ends or must be ended; the last outcome tells of that."""
     reader, writer = os.pipe()
     trace.unlink(missing_ok=True)
@@ -64,17 +70,17 @@ def _one_child(
     child = os.fork()
     if child == 0:
         os.close(reader)
-        _be_child(pieces, work, writer, trace, trusted)
+        _be_child(pieces, work, writer, trace, kind)
     os.close(writer)
     begun: int | None = None
     try:
-        for message in _messages(reader, child, seconds):
+        for message in _messages(reader, child, kind.seconds):
             if message is None:
                 yield _ended(child, begun, trace, hung=True)
                 return
-            kind, piece, result = message
-            begun = piece if kind == "begin" else None
-            if kind == "end":
+            what, piece, result = message
+            begun = piece if what == "begin" else None
+            if what == "end":
                 yield Outcome(piece, result)
         if begun is not None:
             yield _ended(child, begun, trace, hung=False)
@@ -130,7 +136,7 @@ def _reap(child: int) -> None:
         return
 
 
-def _be_child(pieces: list[int], work: Callable[[int], Any], writer: int, trace: Path, trusted: bool) -> NoReturn:
+def _be_child(pieces: list[int], work: Callable[[int], Any], writer: int, trace: Path, kind: Kind) -> NoReturn:
     code = 1
     try:
         log = trace.open("w")
@@ -140,16 +146,24 @@ def _be_child(pieces: list[int], work: Callable[[int], Any], writer: int, trace:
             prepare()
         faulthandler.enable(log)
         faulthandler.register(signal.SIGUSR1, log, all_threads=False)
-        limit_memory()
-        if not trusted:
+        if kind.prepare is not None:
+            kind.prepare()
+        limit_memory(kind.memory)
+        if not kind.trusted:
             drop_rights()
         _end_with_parent()
+        at_first = peak()
         for piece in pieces:
             _say(writer, "begin", piece, None)
             before, begun = peak(), time.process_time()
             result = work(piece)
             if isinstance(result, dict):
-                result |= {"grown": peak() - before, "peak": peak(), "seconds": time.process_time() - begun}
+                result |= {
+                    "grown": peak() - before,
+                    "above": peak() - at_first,
+                    "peak": peak(),
+                    "seconds": time.process_time() - begun,
+                }
             _say(writer, "end", piece, result)
         code = 0
     except BaseException:  # noqa: BLE001 - told in the trace; the parent sees that the child ended

@@ -1,72 +1,112 @@
-"""One file asked for everything that can be read of it; every answer as a digest, every refusal by its name.
+"""One file read without libhdf5; every answer as a digest, every refusal by its name.
 
 An error of ours is a right answer to a spoiled file. Any other exception is a bug of ours, as is an answer that another
-way of reading the same file contradicts.
+way of reading the same file contradicts. Nothing here may load h5py: a crash in a process that never did is ours.
 """
 
 from __future__ import annotations
 
-import io
-import shutil
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from itertools import islice
+from math import prod
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 
 import colonnade as cn
-from colonnade.cli.commands import main as command_line
 from colonnade.columns.arrow_types import python_values
+from colonnade.nodes.paths import is_dataset, join_path
 from tools.fuzz.answers import Answers
-from tools.fuzz.beside import read_elements, read_sparse
+from tools.fuzz.beside import read_sparse
 from tools.fuzz.turns import ALL, Turn
 
 MOST_ROWS = 20_000  # of a table that is read whole; of a longer one, some rows
 MOST_TABLES = 6
 MOST_COLUMNS = 12
+_MOST_OBJECTS, _MOST_ATTRIBUTES = 40, 20
+_MOST_ELEMENTS = 1 << 16  # of an array that is read whole
+_DEEPEST = 60  # groups
 
 
-class _TakenBackError(Exception):
-    """Ends a change that is not to stay."""
-
-
-def read_everything(path: Path, aside: Path, turn: Turn = ALL) -> Answers:
-    """All readers whose turn it is on the file at a path; `aside` is where a copy of it may be made and changed."""
+def read_plainly(path: Path, turn: Turn = ALL) -> Answers:
+    """What a file answers that libhdf5 never sees: its tables, its objects one by one, its sparse arrays."""
     answers = Answers()
-    names = _own_way(path, answers, turn)
-    if turn.by_library:
-        _library_way(path, answers, names)
-    for word in turn.commands:
-        name, *options = word.split()
-        answers.ask(f"colonnade {word}", lambda words=[name, str(path), *options]: _run(words))  # type: ignore[misc]
-    if turn.repairs:
-        answers.ask("fix", lambda: cn.fix(path, dry_run=True) and None)
-    if turn.change:
-        shutil.copyfile(path, aside)
-        _change(aside, answers)
-    return answers
-
-
-def _own_way(path: Path, answers: Answers, turn: Turn) -> list[tuple[str, str]]:
-    """What one open file answers: its tables, the check, its elements, its sparse arrays."""
-    names: list[tuple[str, str]] = []
+    had_h5py = "h5py" in sys.modules
 
     def read() -> None:
-        with cn.open(path, n_threads=1) as file:
-            for name in (answers.ask("tables", file.tables) or [])[:MOST_TABLES]:
-                table = answers.ask_for(f"{name} open", lambda name=name: file[name])  # type: ignore[misc]
-                if table is not None:
-                    names.extend((name, column) for column in _table(table, name, answers, turn))
-            answers.ask("check", lambda: cn.check(file, deep=turn.deep) and None)
-            read_elements(file, answers, turn)
+        with cn.open(path, n_threads=1, library="never") as file:
+            answers.columns.extend(read_tables(file, answers, turn))
+            if turn.walk:
+                answers.ask("objects", lambda: _objects(file, answers) and None)
             if turn.walk_sparse:
                 read_sparse(file, path, answers, turn)
 
     answers.ask("open", read)
-    return names
+    if "h5py" in sys.modules and not had_h5py:
+        answers.bugs.append("h5py was loaded by a reader that was told never to use it")
+    return answers
+
+
+def read_tables(file: Any, answers: Answers, turn: Turn) -> Iterator[tuple[str, str]]:
+    """Ask every table; the columns that were read, each with its table."""
+    for name in (answers.ask("tables", file.tables) or [])[:MOST_TABLES]:
+        table = answers.ask_for(f"{name} open", lambda name=name: file[name])  # type: ignore[misc]
+        if table is not None:
+            yield from ((name, column) for column in _table(table, name, answers, turn))
+
+
+def _objects(file: Any, answers: Answers) -> int:
+    """Ask every object for its attributes and elements, whether it belongs to a table or not."""
+    root = file._handle.root
+    pending, seen = [root], {root.address}
+    while pending and len(seen) <= _MOST_OBJECTS:
+        group = pending.pop()
+        _attributes(group, answers)
+        for child in answers.ask(f"{group.path} children", group.children) or []:
+            if child.kind not in ("group", "dataset", "soft link") or child.address in seen:
+                continue
+            seen.add(child.address)
+            node = answers.ask_for(f"{join_path(group.path, child.name)} node", lambda: _node(group, child.name))  # noqa: B023 - asked at once
+            if node is None or len(node.path) > 2 * _DEEPEST:
+                continue
+            if is_dataset(node):
+                _attributes(node, answers)
+                _elements(node, answers)
+            elif child.kind == "group":
+                pending.append(node)
+    return len(seen)
+
+
+def _node(group: Any, name: str) -> Any:
+    return group.open_dataset(name) or group.open_group(name)
+
+
+def _attributes(node: Any, answers: Answers) -> None:
+    for name in (answers.ask(f"{node.path} attributes", node.attribute_names) or [])[:_MOST_ATTRIBUTES]:
+        answers.ask(f"{node.path} {name} inspected", lambda name=name: node.inspect_attribute(name))  # type: ignore[misc]
+        answers.ask(f"{node.path} {name} value", lambda name=name: _plain(node.read_attribute(name)))  # type: ignore[misc]
+        answers.ask(f"{node.path} {name} storage", lambda name=name: node.attribute_storage(name))  # type: ignore[misc]
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _elements(node: Any, answers: Answers) -> None:
+    answers.ask(f"{node.path} described", lambda: (node.describe(), node.stored_bytes(), node.is_shared))
+    part = tuple(slice(0, 40) for _ in node.shape) if answers.ask(f"{node.path} shape", lambda: node.shape) else ()
+    if not node.is_null and prod(min(size, 40) for size in node.shape) <= _MOST_ELEMENTS:
+        answers.ask(f"{node.path} array", lambda: _array(node, part))
+
+
+def _array(node: Any, part: tuple[slice, ...]) -> Any:
+    if prod(node.shape) <= _MOST_ELEMENTS:
+        part = ()
+    node.check_readable(prod(node.shape) if not part else prod(min(size, 40) for size in node.shape))
+    values = node.read_array(part)
+    return values.shape, str(values.dtype), values.tolist()
 
 
 def _table(table: Any, name: str, answers: Answers, turn: Turn) -> list[str]:
@@ -145,68 +185,3 @@ def _totals(table: Any, name: str, columns: list[str], answers: Answers) -> None
     if columns:
         answers.ask(f"{name} groups", lambda: table.aggregate(by=columns[0], n="count").num_rows)
     answers.ask(f"{name} stats", lambda: {key: str(type(value)) for key, value in table.stats().items()})
-
-
-def _library_way(path: Path, answers: Answers, names: list[tuple[str, str]]) -> None:
-    """The columns once more, by the HDF5 library alone: with this driver there is no way past it."""
-    with _library_file(path) as h5:
-        if h5 is None:
-            return
-
-        def read() -> None:
-            with cn.open(h5, n_threads=1) as file:
-                tables = {name: file[name] for name in {table for table, _column in names}}
-                for name, column in names:
-                    if answers.steps.get(f"{name} {column} read", "refused").startswith("refused"):
-                        continue  # nothing to be held against; of such a chunk the library may die
-                    table, step = tables[name], f"{name} {column} by library"
-                    answers.ask(step, lambda t=table, c=column: rows_of(t.select(c), len(t)))  # type: ignore[misc]
-                    answers.agree("paths", f"{name} {column} read", step)
-
-        answers.ask("open by library", read)
-
-
-@contextmanager
-def _library_file(path: Path) -> Iterator[Any]:
-    try:
-        h5 = h5py.File(path, "r", driver="core", backing_store=False)
-    except (OSError, RuntimeError, ValueError, KeyError):
-        h5 = None  # h5py's own refusal
-    try:
-        yield h5
-    finally:
-        if h5 is not None:
-            with suppress(OSError, RuntimeError):  # of h5py, which is asked here past us
-                h5.close()
-
-
-def _run(words: list[str]) -> int:
-    """The exit code of a command."""
-    out = io.TextIOWrapper(io.BytesIO(), "utf-8")
-    with redirect_stdout(out), redirect_stderr(out):
-        try:
-            command_line(words, standalone_mode=False)
-        except SystemExit as end:
-            return int(end.code or 0)
-    return 0
-
-
-def _change(path: Path, answers: Answers) -> None:
-    """Rows appended and taken back."""
-
-    def append() -> None:
-        with cn.open(path, "r+", durability="fast", timeout=1) as file:
-            for name in file.tables()[:2]:
-                rows = file[name].head(2).to_arrow()
-                answers.ask(f"{name} append", lambda name=name, rows=rows: _append(file, name, rows))  # type: ignore[misc]
-
-    answers.ask("change", append)
-
-
-def _append(file: Any, name: str, rows: Any) -> None:
-    try:
-        with file.transaction():
-            file[name].append(rows)
-            raise _TakenBackError
-    except _TakenBackError:
-        return

@@ -7,7 +7,6 @@ import datetime
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ import colonnade as cn
 from colonnade.anndata.values import Categorical, Nullable
 from colonnade.errors import ColonnadeError
 from colonnade.sparse import find_sparse
+from tools.fuzz.seed import Seed
 
 TESTS = Path(__file__).resolve().parents[2] / "tests"
 N_ROWS = 40
@@ -39,18 +39,6 @@ SIGNATURES = (
 )  # fmt: skip
 _FLETCHER32 = 3
 _CHECKED = {1, _FLETCHER32}  # deflate and fletcher32: a wrong byte in a chunk is told by its checksum
-
-
-@dataclass(frozen=True)
-class Seed:
-    """A good file, and where in it things are: structure, rows, rows that a checksum covers."""
-
-    name: str
-    data: bytes
-    structure: tuple[tuple[int, int], ...]
-    rows: tuple[tuple[int, int], ...]
-    covered: tuple[tuple[int, int], ...]
-    summed: tuple[tuple[int, int], ...]  # those of the covered that only fletcher32 covers, which is easily misled
 
 
 def _whole(kind: str) -> Any:
@@ -253,14 +241,6 @@ def _sparse(dialect: Any, filters: Any, shape: tuple[int, ...] = (N_ROWS, 30)) -
         )  # fmt: skip
 
     return make
-
-
-FAMILIES = {"made": 5, "kit": 3, "foreign": 1, "sparse": 2, "elements": 2}
-"""Families of seeds, and the share of each among the files."""
-
-
-def family_of(name: str) -> str:
-    return next((family for family in FAMILIES if name.startswith(f"{family}-")), "made")
 
 
 def _artifactdb(how: dict[str, Any]) -> Callable[[Path], None]:

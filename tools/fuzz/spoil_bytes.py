@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from tools.fuzz.seeds import Seed
+from tools.fuzz.seed import Seed
 
 EDGES = (
     0,

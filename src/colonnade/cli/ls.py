@@ -156,7 +156,7 @@ def _array_entry(group: Group, path: str, name: str) -> Facts:
         info = dataset.describe()
         shape = None if dataset.is_null else list(dataset.shape)
         return _entry(path, "array", shape=shape, type=str(info.type), bytes=dataset.stored_bytes())
-    except hdf5_errors() as error:
+    except hdf5_errors(CorruptError, UnsupportedError) as error:
         return _entry(path, "broken", problem=f"a dataset whose header cannot be read: {error}")
 
 

@@ -14,9 +14,12 @@ In: rows of bytes, and a datatype with the sizes and offsets of the file.  Out: 
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from colonnade.arrays import Image, Int64s, Octets, UInt64s
+from colonnade.errors import UnsupportedError
 from colonnade.format.datatype import in_memory
 from colonnade.format.global_heap import Heap
 from colonnade.format.source import UnknownToReader
@@ -29,6 +32,8 @@ StoredRows = Octets
 _NUMBERS = ("integer", "bitfield", "enum", "boolean")
 _VARIABLE = ("text", "binary", "sequence")
 _IMPLIED = 2
+_MOST_DIMENSIONS = 64 if int(np.__version__.split(".")[0]) >= 2 else 32  # of a NumPy array
+_MOST_BYTES = 1 << 59  # of an array, so that 16 bytes in memory for each are few enough for NumPy
 
 
 def element_dtype(stored: StoredType) -> ElementDType:
@@ -41,13 +46,31 @@ def element_dtype(stored: StoredType) -> ElementDType:
 
 def _dtype(stored: StoredType) -> ElementDType:
     if stored.kind in _VARIABLE:
+        if stored.kind == "sequence":
+            _dtype(stored.item)  # that there is one
         return np.dtype(object)
     if stored.kind == "array":
+        if _rank(stored) >= _MOST_DIMENSIONS:  # one more is that of the elements
+            raise ValueError(f"it has {_rank(stored)} dimensions")
         return np.dtype((_dtype(stored.item), stored.dims))
     if stored.kind == "compound":
         names = [field.name for field in stored.fields]
         return np.dtype({"names": names, "formats": [_dtype(field.type) for field in stored.fields]})
     return memory_dtype(stored)
+
+
+def _rank(stored: StoredType) -> int:
+    """The number of dimensions of one element: an array of arrays has those of both."""
+    return len(stored.dims) + _rank(stored.item) if stored.kind == "array" else 0
+
+
+def check_shape(shape: tuple[int, ...], stored: StoredType, name: str) -> None:
+    """Raise an UnsupportedError if NumPy has no array of these elements in this shape, even if it has no elements."""
+    element_dtype(stored)
+    rank = len(shape) + _rank(stored)
+    if rank > _MOST_DIMENSIONS or prod(size for size in shape if size) * stored.size > _MOST_BYTES:
+        text = f"{name}: NumPy has no arrays of shape {shape} of {stored}"
+        raise UnsupportedError(text, feature="arrays that NumPy cannot hold", path=name)
 
 
 def dtype_as_stored(stored: StoredType) -> ElementDType:

@@ -283,7 +283,7 @@ class NamedHeap:
             return
         if self._heap is None:
             self._heap = FractalHeap(self._source, self._heap_address)
-        heap, form = self._heap, self._form
+        heap, form, work = self._heap, self._form, self._source.most_work
 
         def keep(left: RecordBound, right: RecordBound) -> bool:
             after = left is None or self._hash(left) <= (wanted or 0)
@@ -297,7 +297,11 @@ class NamedHeap:
                 record = data[at : at + header.record_size]
                 if wanted is None or self._hash(record) == wanted:
                     end = form.before + heap.id_size
-                    yield heap.read(record[form.before : end]), record[end:]
+                    found = heap.read(record[form.before : end])
+                    work -= len(found)
+                    if work < 0:
+                        raise self._fields.wrong("points to objects that overlap")
+                    yield found, record[end:]
 
     def _hash(self, record: bytes) -> int:
         at = self._form.hash_at % len(record)

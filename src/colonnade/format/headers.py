@@ -20,6 +20,7 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from colonnade.format.source import CHECKSUM, Fields, HDF5Source, with_checksum
@@ -31,6 +32,7 @@ SHARED = 0x02  # flag of a message that only points to the actual message
 _IN_HEADER = 2  # the shared message is in another object's header, as the message of the same type
 _FAIL_IF_UNKNOWN = 0x80  # flag of a message without which the object makes no sense
 _USUAL_BYTES = 512  # most headers have fewer bytes, and are read at once
+_MOST_BEFORE_TYPE = 256  # messages before the datatype in the header of a committed one, in which it is the first
 _MOST_MESSAGES = 1 << 17  # of one header; a header of version 1 counts up to half as many
 _PREFIX_1, _PREFIX_2, _PREFIX_2_ORDERED = struct.Struct("<HHB3x"), struct.Struct("<BHB"), struct.Struct("<BHBH")
 
@@ -178,7 +180,7 @@ def follow_shared(source: HDF5Source, fields: Fields, address: int | None = None
     target = fields.address()
     if target is None or target == address:
         raise fields.wrong("leads nowhere")
-    for message in iter_messages(source, target):
+    for message in islice(iter_messages(source, target), _MOST_BEFORE_TYPE):  # many attributes may point to it
         if message.type == DATATYPE and not message.flags & SHARED:
             return message
     raise fields.wrong(f"points to byte {target}, where there is no datatype")

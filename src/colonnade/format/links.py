@@ -30,14 +30,16 @@ Old groups have a symbol table (message 0x11: address of a version 1 B-tree, add
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import cached_property
 from typing import Literal
 
 from colonnade.dataclass import dataclass
-from colonnade.errors import FormatError, UnsupportedError, UsageError, nearest_names
+from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError, nearest_names
 from colonnade.format.btrees import GROUPS, iter_children, read_leaves
 from colonnade.format.fractal_heap import NamedForm, NamedHeap
 from colonnade.format.headers import LINK, LINK_INFO, SYMBOL_TABLE, Message, find, read_messages
-from colonnade.format.source import Fields, HDF5Source
+from colonnade.format.source import Fields, HDF5Source, UnknownToReader
 
 LinkKind = Literal["hard", "soft", "external", "user-defined"]
 _HARD, _SOFT, _EXTERNAL = 0, 1, 64
@@ -45,6 +47,7 @@ _SOFT_ENTRY = 2  # kind of an entry of a symbol table
 _LAST_FREE = 1  # after the last free block of a local heap
 _MOST_SOFT_LINKS = 32
 _FORM = NamedForm("link", order_bytes=8, tree=5, before=4, after=0, hash_at=0)  # a record: hash (4), heap id
+_FEW_NAMES = 16  # links that are looked for one by one in a header
 _USUAL_SYMBOLS = 8  # entries of a symbol table, unless the file was made with other numbers
 
 
@@ -75,6 +78,7 @@ class GroupLinks:
         info, table = find(messages, LINK_INFO), find(messages, SYMBOL_TABLE)
         self._source = source
         self._inside = [message for message in messages if message.type == LINK]
+        self._n_found = 0
         self._dense = None if info is None else NamedHeap(source, info, _FORM)
         self._symbols = None if table is None else SymbolTables(source, *read_symbol_table(source, table))
 
@@ -93,10 +97,21 @@ class GroupLinks:
         if self._symbols is not None:
             yield from self._symbols.read()
 
+    @cached_property
+    def _inside_by_name(self) -> dict[bytes, list[Message]]:
+        """Links of the header, for finding many of them; those that cannot be read have no name."""
+        named: dict[bytes, list[Message]] = {}
+        for message in self._inside:
+            with suppress(CorruptError, UnknownToReader):
+                link = decode_link(self._source.as_fields(message.data, "link message", message.at))
+                named.setdefault(link.name.encode("utf-8", "surrogateescape"), []).append(message)
+        return named
+
     def find(self, name: str) -> Link | None:
         """The link of this name, found without reading all others where they are sorted."""
         key = name.encode("utf-8", "surrogateescape")
-        for message in self._inside:
+        self._n_found += 1
+        for message in self._inside_by_name.get(key, ()) if self._n_found > _FEW_NAMES else self._inside:
             if key in message.data:
                 link = decode_link(self._source.as_fields(message.data, "link message", message.at))
                 if link.name == name:
@@ -146,17 +161,14 @@ class SymbolTables:
         self._tree = tree
         self._heap = heap
         self._names: bytes | None = None
+        self._work = source.most_work
 
     def read(self) -> Iterator[Link]:
         """All links, sorted by name."""
-        work = self._source.most_work
+        self._work = self._source.most_work
         for leaf in read_leaves(self._source, self._tree, GROUPS, self._source.length_size):
             for _, address, _ in iter_children(leaf, self._source.length_size):
-                links = self._read_table(address)
-                work -= 8 + len(links) * (2 * self._source.offset_size + 24)
-                if work < 0:
-                    raise self._source.wrong("symbol table", address, "overlaps others")
-                yield from links
+                yield from self._read_table(address)
 
     def find(self, name: bytes) -> Link | None:
         """The link of this name: names of a table are after the key before it, up to the key after it."""
@@ -164,7 +176,7 @@ class SymbolTables:
         def keep(low: bytes, high: bytes) -> bool:
             return self._key(low) < name <= self._key(high)
 
-        key_size = self._source.length_size
+        key_size, self._work = self._source.length_size, self._source.most_work
         for leaf in read_leaves(self._source, self._tree, GROUPS, key_size, keep):
             tables = [child for low, child, high in iter_children(leaf, key_size) if keep(low, high)]
             for link in (link for address in tables for link in self._read_table(address, name)):
@@ -182,6 +194,9 @@ class SymbolTables:
         head.expect(b"SNOD\1", "the signature")
         head.take(1)
         count = head.number(2)
+        self._work -= 8 + count * size
+        if self._work < 0:
+            raise self._source.wrong("symbol table", address, "overlaps others")
         if 8 + count * size > len(data):
             data = self._source.read(address, 8 + count * size, "symbol table")
         symbols = (data[at : at + size] for at in range(8, 8 + count * size, size))

@@ -30,7 +30,7 @@ from colonnade.format.attributes import (
 from colonnade.format.chunk_maps import OrdinaryChunkMap, StoredChunks
 from colonnade.format.dataspace import Dataspace, decode_dataspace
 from colonnade.format.datatype import decode_datatype, in_memory
-from colonnade.format.elements import StoredRows, decode_elements, element_bytes, element_dtype
+from colonnade.format.elements import StoredRows, check_shape, decode_elements, element_bytes, element_dtype
 from colonnade.format.global_heap import GlobalHeap
 from colonnade.format.headers import (
     DATASPACE,
@@ -119,6 +119,7 @@ class ByteAttributes:
         """The elements of an attribute in memory form, in its shape; None for a null dataspace."""
         if attribute.shape is None:
             return None
+        check_shape(attribute.shape, attribute.type, self._source.name)
         values = decode_elements(attribute.message.elements, attribute.type, GlobalHeap(self._source))
         return values.reshape((*attribute.shape, *values.shape[1:]))
 
@@ -259,20 +260,21 @@ class ByteDataset(ByteNode):
         if space.is_null:
             raise FormatError(f"{self.source.name}: a dataset holds nothing, not even an element")
         whole = [range(size) for size in space.shape] if box is None else list(box)
-        shape = tuple(len(axis) for axis in whole)
-        element_dtype(stored)  # before anything is read, that NumPy has one
+        shape = _lengths(whole)
+        check_shape(shape, stored, self.source.name)  # before anything is read
         rows = self.read_stored(whole).reshape(-1)
         values = decode_elements(rows, stored, GlobalHeap(self.source))
         return values.reshape((*shape, *values.shape[1:]))
 
     def read_stored(self, box: Sequence[range]) -> StoredRows:
         """The elements of a box as they are stored, without filters: one array of bytes per element."""
-        shape, size = tuple(len(axis) for axis in box), self.header.type.size
+        shape, size = _lengths(box), self.header.type.size
         count = prod(shape)
         if count * size > MOST_BYTES_AT_ONCE:
             raise self._too_much(count * size)
         kind = self.info_storage()
         if not count:
+            check_shape(shape, self.header.type, self.source.name)
             return np.zeros((*shape, size), dtype=np.uint8)
         if kind == "compact":
             return self._take_run(self.header.storage.elements, box, 0)
@@ -309,7 +311,7 @@ class ByteDataset(ByteNode):
     def _read_run(self, box: Sequence[range]) -> StoredRows:
         storage, stored, space = self.header.storage, self.header.type, self.header.space
         if storage.address is None:
-            return self._filled(tuple(len(axis) for axis in box), 0)
+            return self._filled(_lengths(box), 0)
         if storage.size is not None and storage.size < space.n_elements * stored.size:
             text = f"of a dataset gives {storage.size} bytes for {space.n_elements} elements of {stored.size}"
             raise self.source.wrong("layout message", self.address, text)
@@ -342,7 +344,7 @@ class ByteDataset(ByteNode):
         high = tuple(-(-axis.stop // size) for axis, size in zip(box, chunk, strict=True))
         batches = list(chunk_map.read(low, high))
         stored_bytes = sum(int(np.minimum(part.size, self.source.fits).sum(dtype=np.uint64)) for part in batches)
-        out = self._filled(tuple(len(axis) for axis in box), stored_bytes)
+        out = self._filled(_lengths(box), stored_bytes)
         if chunk_map.chunk_bytes > _FEW_BYTES and chunk_map.chunk_bytes > _BEST_FILTER * stored_bytes:
             raise self._too_much(chunk_map.chunk_bytes)
         whole = np.empty(chunk_map.chunk_bytes if batches else 0, dtype=np.uint8)
@@ -375,6 +377,11 @@ class ByteDataset(ByteNode):
                     raise
                 raise self.source.wrong(f"chunk {tuple(grid)}", address, f"cannot be unpacked: {error}") from error
             _copy_part(shaped, [at * side for at, side in zip(grid, chunk, strict=True)], out, box)
+
+
+def _lengths(box: Sequence[range]) -> tuple[int, ...]:
+    """The shape of a box; `len` of a range stops at 2**63."""
+    return tuple(max(axis.stop - axis.start, 0) for axis in box)
 
 
 def _copy_part(values: StoredRows, begins: list[int], out: StoredRows, box: Sequence[range]) -> None:

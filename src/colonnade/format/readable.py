@@ -581,9 +581,11 @@ class ReadDataset(ReadNode):
         box += [range(length) for length in shape[len(box) :]]
         whole = [range(axis.start, axis[-1] + 1) if axis else range(0) for axis in box]
         try:
-            values = self.node.read(whole)[tuple(slice(None, None, axis.step) for axis in box)]
+            values = self.node.read(whole)
         except UnknownToReader as error:
             return self._in_library(error).read_array(part)
+        if box:
+            values = values[tuple(slice(None, None, axis.step) for axis in box)]
         stored = self.node.header.type
         if stored.kind == "boolean":
             return values.astype(bool)

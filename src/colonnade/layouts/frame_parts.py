@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from colonnade.dataclass import replace
-from colonnade.errors import CorruptError
+from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.layouts.wide import is_wide, problems_of
 from colonnade.model import UNREADABLE, ColumnInfo, DatasetInfo, Finding, Severity, TableInfo
 from colonnade.nodes import Dataset, Group
@@ -43,7 +43,7 @@ def header_of(dataset: Dataset | None, what: str) -> tuple[DatasetInfo, int]:
         raise Unfit(f"{what} cannot be opened")
     try:
         info = dataset.describe()
-    except hdf5_errors() as error:
+    except hdf5_errors(CorruptError, UnsupportedError) as error:
         raise Unfit(f"the header of {what} cannot be read: {error}") from error
     if info.shape is None or len(info.shape) != 1:
         raise Unfit(f"{what} has {'no shape' if info.shape is None else f'rank {len(info.shape)}'}")

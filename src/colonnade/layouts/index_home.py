@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from colonnade import writing
 from colonnade.dataclass import dataclass
-from colonnade.errors import UsageError
+from colonnade.errors import CorruptError, UnsupportedError, UsageError
 from colonnade.indexes.base import Index
 from colonnade.model import IndexInfo, shown_name
 from colonnade.nodes import Dataset, Group, Node, attributes
@@ -140,5 +140,5 @@ def stored_bytes(index: PlacedIndex) -> int:
     """The size of an index in the file in bytes, without its values."""
     try:
         return index.dataset.stored_bytes()
-    except hdf5_errors():
+    except hdf5_errors(CorruptError, UnsupportedError):
         return 0

@@ -244,7 +244,7 @@ class ChunkSource:
         except DamagedChunk as error:
             first, last = error.rows
             raise CorruptError(f"the rows cannot be read: {error}", path=self.path, row=first, last_row=last) from error
-        except hdf5_errors():
+        except hdf5_errors(ValueError):
             return None, True
 
     def _plan_range(self, start: int, count: int) -> ReadPlan:

@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 from colonnade import limits
 from colonnade.errors import ColonnadeError, CorruptError, DataError
@@ -34,15 +35,20 @@ _LACKS = frozenset(
 )  # fmt: skip
 """What the system lacks, or its disk or network: nothing that bytes of a file can be the cause of."""
 _C_CALLS = "colonnade.h5.capi"
+_OF_LIBRARY = "colonnade.h5."  # modules that call it
 
 
 def hdf5_errors(*others: type[Exception]) -> tuple[type[Exception], ...]:
     """What h5py raises for an object whose bytes make no sense, and `others`: `except hdf5_errors():`.
 
     Python calls this when an exception has arrived at that line. A RecursionError is a RuntimeError but says nothing
-    about the object, so it is not caught.
+    about the object, so it is not caught. Nor is what came from neither h5py nor `h5/`: our own reader of HDF5's bytes
+    raises a CorruptError or an UnsupportedError for such an object, and any other error of it is a fault of ours.
     """
-    return others if isinstance(sys.exception(), RecursionError) else (*_OF_BROKEN_OBJECTS, *others)
+    error = sys.exception()
+    if error is None or isinstance(error, RecursionError) or not _came_through_library(error):
+        return others
+    return (*_OF_BROKEN_OBJECTS, *others)
 
 
 @contextmanager
@@ -101,6 +107,16 @@ def _has_memory() -> bool:
     return True
 
 
+def _came_through_library(error: BaseException) -> bool:
+    """Whether one of the lines that raised it is one of h5py or of `h5/`."""
+    trace = error.__traceback__
+    while trace is not None:
+        if _is_of_h5py(trace.tb_frame) or trace.tb_frame.f_globals.get("__name__", "").startswith(_OF_LIBRARY):
+            return True
+        trace = trace.tb_next
+    return False
+
+
 def _is_of_library(error: BaseException) -> bool:
     """Whether the innermost line is one of h5py, or of the module that calls libhdf5 in C."""
     trace = error.__traceback__
@@ -108,8 +124,11 @@ def _is_of_library(error: BaseException) -> bool:
         return False
     while trace.tb_next is not None:
         trace = trace.tb_next
-    frame, h5py = trace.tb_frame, sys.modules.get("h5py")
+    return _is_of_h5py(trace.tb_frame) or trace.tb_frame.f_globals.get("__name__") == _C_CALLS
+
+
+def _is_of_h5py(frame: FrameType) -> bool:
+    h5py = sys.modules.get("h5py")
     if h5py is None or h5py.__file__ is None:
         return False
-    package = str(Path(h5py.__file__).parent)
-    return frame.f_code.co_filename.startswith(("h5py/", package)) or frame.f_globals.get("__name__") == _C_CALLS
+    return frame.f_code.co_filename.startswith(("h5py/", str(Path(h5py.__file__).parent)))

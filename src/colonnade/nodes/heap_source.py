@@ -73,7 +73,7 @@ class HeapSource:
         try:
             parts = [self._resolve(image[begin:end]) for begin, end in _parts(image.view(REFERENCE_DTYPE))]
             return parts[0] if len(parts) == 1 else _joined(parts)
-        except hdf5_errors():
+        except hdf5_errors(ValueError):
             return None
 
     def _check_lengths(self, references: References) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from colonnade import writing
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.format import attributes
 from colonnade.format.attributes import (
@@ -20,7 +21,6 @@ from colonnade.format.attributes import (
 from colonnade.format.global_heap import GlobalHeap
 from colonnade.format.headers import Message
 from colonnade.format.source import Fields, HDF5Source
-from colonnade.h5.attributes import encode_value
 from colonnade.model import StoredType
 from colonnade.nodes.attributes import check_attribute_name, shown_value
 
@@ -62,7 +62,7 @@ def encode_attributes(values: Mapping[str, object]) -> dict[str, bytes]:
 
 def _encode(name: str, value: object) -> bytes:
     """A message for a number, a string or an array of these."""
-    return encode_attribute(name, *encode_value(check_attribute_name(name), value))
+    return encode_attribute(name, *writing.encode_value(check_attribute_name(name), value))
 
 
 def changed(

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from colonnade import writing
 from colonnade.dataclass import dataclass, replace
 from colonnade.errors import UsageError
 from colonnade.filters.names import parse_filters
 from colonnade.format.dataspace import Dataspace
 from colonnade.format.layout import LARGEST_HDF5_CHUNK, MAP_NUMBERS, SPARSE, VARIABLE, MapKind, StorageLayout
 from colonnade.format.values import stored_dtype
-from colonnade.h5.files import FileHandle
-from colonnade.h5.links import make_placeholder
 from colonnade.model import FilterInfo, StoredType
 from colonnade.sparse.attributes import encode_attributes
 from colonnade.sparse.edit import edit_file, empty_single, put_dataset
@@ -25,6 +24,8 @@ from colonnade.sparse.values import element_type, fitted
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from colonnade.h5.files import FileHandle
 
 WriteDialect = Literal["sectioned", "structured", "prototype"]
 Filters = str | Mapping[int, str] | None
@@ -54,7 +55,7 @@ def put_new(
     info = plan(name, shape, dtype, options)
 
     def work(handle: FileHandle) -> None:
-        header = make_placeholder(handle.root, name)
+        header = writing.make_placeholder(handle.root, name)
         edit_file(handle, lambda editor: put_dataset(editor, header, info))
 
     change(work)

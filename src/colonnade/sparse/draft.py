@@ -10,24 +10,25 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from colonnade import limits
+from colonnade import limits, writing
 from colonnade.dataclass import replace
 from colonnade.format.dataspace import Dataspace
 from colonnade.format.headers import read_messages
 from colonnade.format.links import find_address
 from colonnade.format.values import DecodedValues, stored_dtype
-from colonnade.h5.files import FileHandle
-from colonnade.h5.links import make_placeholder
 from colonnade.sparse.attributes import changed, encode_attributes
 from colonnade.sparse.change import ChunkChange, change_rows
 from colonnade.sparse.edit import Editor, edit_file, put_dataset, put_messages, retire
 from colonnade.sparse.info import SparseInfo, describe
 from colonnade.sparse.selections import Positions
 from colonnade.threads import default_threads
+
+if TYPE_CHECKING:
+    from colonnade.h5.files import FileHandle
 
 
 class SparseDraft:
@@ -136,7 +137,7 @@ def put_drafts(handle: FileHandle, drafts: Sequence[tuple[str, SparseDraft]]) ->
     """Write each draft to the file at its path, without a commit. HDF5 handles of the file are invalid afterwards."""
     if not drafts:
         return
-    headers = {path: make_placeholder(handle.root, path) for path, draft in drafts if draft.is_new}
+    headers = {path: writing.make_placeholder(handle.root, path) for path, draft in drafts if draft.is_new}
 
     def work(editor: Editor) -> None:
         for path, draft in drafts:

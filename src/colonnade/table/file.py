@@ -191,7 +191,7 @@ class File(Sealed):
         """The paths of all tables; broken and unknown objects are skipped.
 
         Tables of every layout, then data frames of anndata before 0.7 and the features and barcodes of 10x files,
-        which are read into memory when they are opened.
+        which are read into memory when they are opened; the latter not of a file opened with library="never".
 
         >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
         >>> f = cn.open("run.h5")
@@ -209,9 +209,13 @@ class File(Sealed):
         root = self._handle.root
         if root.path != "/" or not may_hold_foreign_tables(root):
             return {}
+        try:
+            root = self._handle.library_root
+        except UnsupportedError:
+            return {}  # the file was opened with library="never"
         from colonnade.layouts.foreign_tables import foreign_tables
 
-        foreign = foreign_tables(self._handle.library_root)
+        foreign = foreign_tables(root)
         return {path: table for path, table in foreign.items() if not self._has_table(path)}
 
     def _has_table(self, path: str) -> bool:

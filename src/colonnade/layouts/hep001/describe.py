@@ -12,7 +12,7 @@ from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from colonnade.dataclass import dataclass, replace
-from colonnade.errors import FormatError, UnsupportedError
+from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.wide import is_wide, problems_of, sample
 from colonnade.model import (
@@ -300,7 +300,7 @@ class _Description:
             return self._sparse_member(child)
         try:
             info = dataset.describe()
-        except hdf5_errors() as error:
+        except hdf5_errors(CorruptError, UnsupportedError) as error:
             return self._unreadable(child, f"the header of this dataset cannot be read: {error}")
         if info.shape is None or len(info.shape) != 1:
             return self._of_other_rank(child, "no shape" if info.shape is None else f"rank {len(info.shape)}")
@@ -504,7 +504,7 @@ def _address(target: Node) -> int:
 def _described(target: Dataset) -> DatasetInfo | None:
     try:
         return target.describe()
-    except hdf5_errors():
+    except hdf5_errors(CorruptError, UnsupportedError):
         return None
 
 

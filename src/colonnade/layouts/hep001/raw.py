@@ -182,7 +182,7 @@ def _raw(group: Group, path: str, child: Child, wanted: tuple[str, ...]) -> RawD
     held = {name: found for name in wanted if (found := dataset.inspect_attribute(name)) is not None}
     try:
         info, problem = dataset.describe(), None
-    except hdf5_errors() as error:
+    except hdf5_errors(CorruptError, UnsupportedError) as error:
         info, problem = None, f"the header of this dataset cannot be read: {error}"
     return RawDataset(child.name, where, child.address, dataset, info, problem, held)
 

@@ -1,0 +1,222 @@
+"""Files opened with `library="never"`: libhdf5 is not loaded, and what only it can read leaves the rest readable."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+
+import colonnade as cn
+from colonnade.errors import CorruptError, FormatError, UnsupportedError
+from colonnade.format.headers import LINK, Message
+from colonnade.format.links import GroupLinks
+from colonnade.format.source import HDF5Source
+from colonnade.nodes.damage import hdf5_errors
+from colonnade.pager.sources import BufferBytes
+
+READ = """
+import sys
+import time
+from contextlib import suppress
+import colonnade as cn
+path = sys.argv[1]
+with cn.open(path, library="never") as file:
+    for name in file.tables():
+        table = file[name]
+        table.columns, table.problems, table.info, table.verify_indexes()
+        table.select(table.columns[0]).to_arrow(), table.select(table.columns[0]).head(1).to_arrow()
+        table.where(cn.col(table.columns[0]).is_missing()).row_numbers()
+    with suppress(cn.errors.FormatError):
+        for name in file.sparse_arrays():
+            cn.open_sparse(file, name).cells()
+print("h5py" in sys.modules)
+"""
+
+
+def make_table(path: Path) -> None:
+    cn.write(path, {"x": [3, 1, 2], "text": ["a", None, "ccc"]}, "t", index={"x": "sorted_rows"})
+
+
+def make_frame(path: Path) -> None:
+    cn.write(path, pd.DataFrame({"x": [3, 1, 2], "kind": pd.Categorical(["a", "b", "a"])}), "obs", layout="anndata")
+
+
+def make_sparse(path: Path) -> None:
+    cn.create_sparse(path, "matrix", shape=(10, 10), dtype="i4").write([(0, 1), (5, 2)], [5, 6])
+
+
+def make_broken(path: Path) -> None:
+    """A table with a link that leads nowhere: a column that may be one in sectioned chunks is looked for there."""
+    make_table(path)
+    with h5py.File(path, "r+") as file:
+        header = h5py.h5o.get_info(file["t/text"].id).addr
+    data = bytearray(path.read_bytes())
+    data[header : header + 4] = b"gone"
+    path.write_bytes(data)
+
+
+def make_old_frame(path: Path) -> None:
+    """A frame of anndata before 0.7, which only libhdf5 reads, next to a table."""
+    make_table(path)
+    with h5py.File(path, "r+") as file:
+        file["obs"] = np.array([(b"a", 1)], [("index", "S1"), ("n", "i4")])
+
+
+@pytest.mark.parametrize("make", [make_table, make_frame, make_sparse, make_broken, make_old_frame])
+def test_h5py_is_not_loaded(make: Callable[[Path], None], tmp_path: Path) -> None:
+    make(tmp_path / "x.h5")
+    done = subprocess.run(
+        [sys.executable, "-c", READ, str(tmp_path / "x.h5")], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "False"
+
+
+def test_a_column_that_only_libhdf5_can_read_leaves_the_others(tmp_path: Path) -> None:
+    make_table(tmp_path / "x.h5")
+    with h5py.File(tmp_path / "x.h5", "r+") as file:
+        attributes = dict(file["t/text"].attrs)
+        del file["t/text"]
+        column = file["t"].create_dataset("text", shape=(3,), dtype="S2", external=[("x.raw", 0, 6)])
+        column.attrs.update(attributes)
+    with cn.open(tmp_path / "x.h5", library="never") as untrusted:
+        table = untrusted["t"]
+        assert table.select("x").to_arrow()["x"].to_pylist() == [3, 1, 2]
+        assert any("external storage" in problem.message for problem in table.problems)
+        with pytest.raises(FormatError, match="external storage"):
+            table.select("text").to_arrow()
+
+
+def test_scalars_are_read_as_arrays(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["text"] = "words"
+        file["fixed"] = np.bytes_(b"words")
+        file["number"] = np.int16(-3)
+        file["truth"] = True
+    with cn.open(tmp_path / "x.h5", library="never") as untrusted:
+        root = untrusted._handle.root
+        read = {name: root.open_dataset(name).read_array() for name in root.link_names()}
+    assert {name: (array.shape, array[()]) for name, array in read.items()} == {
+        "text": ((), "words"),
+        "fixed": ((), b"words"),
+        "number": ((), -3),
+        "truth": ((), True),
+    }
+
+
+def test_a_fault_of_our_own_reader_is_not_taken_for_a_damaged_object() -> None:
+    """Only what came out of h5py or of `h5/` means that."""
+    for fault in (AttributeError, TypeError, KeyError, ValueError, OSError):
+        with pytest.raises(fault, match="ours"):
+            try:
+                raise fault("ours")
+            except hdf5_errors():
+                pass
+    try:
+        h5py.h5f.open(b"/nowhere/at/all")
+    except hdf5_errors():
+        pass
+
+
+def read_all(path: Path) -> list[str]:
+    """What is refused of a file whose root holds datasets and attributes; only our own errors may be raised."""
+    refused = []
+    with cn.open(path, library="never") as file:
+        root = file._handle.root
+        for name in root.attribute_names():
+            found = root.inspect_attribute(name)
+            refused += [name] if found is None or found.problem else []
+            root.read_attribute(name), root.attribute_element(name), root.attribute_storage(name)
+        for child in root.children():
+            dataset = root.open_dataset(child.name)
+            assert dataset is not None
+            try:
+                dataset.describe()
+                dataset.read_array()
+            except UnsupportedError:
+                refused.append(child.name)
+    return refused
+
+
+@pytest.mark.parametrize("length", [2**62, 2**63 - 1, 2**63, 2**64 - 1])
+def test_shapes_without_elements_that_no_array_can_have(length: int, tmp_path: Path) -> None:
+    """Such an array has no bytes at all, and still NumPy refuses to make it, in three different ways."""
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.attrs["numbers"] = np.zeros((77_777, 0), "i4")
+        file.create_dataset("run", shape=(77_777, 0), dtype="i4")
+        file.create_dataset("chunks", shape=(77_777, 0), maxshape=(77_777, None), chunks=(10, 3), dtype="i4")
+    data = (tmp_path / "x.h5").read_bytes()
+    claimed = data.replace((77_777).to_bytes(8, "little"), length.to_bytes(8, "little"))
+    (tmp_path / "x.h5").write_bytes(claimed)
+    assert set(read_all(tmp_path / "x.h5")) == {"chunks", "numbers", "run"}
+
+
+def test_elements_of_more_dimensions_than_arrays_can_have(tmp_path: Path) -> None:
+    """HDF5 allows 32 of a dataset and 32 of an element, whose parts may have 32 more."""
+    inner = h5py.h5t.array_create(h5py.h5t.NATIVE_INT32, (1,) * 32)
+    space = h5py.h5s.create_simple((1,) * 32)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        for name, rank in ((b"arrays", 32), (b"half", 20)):
+            kind = h5py.h5t.array_create(inner, (1,) * rank)
+            h5py.h5d.create(file.id, name, kind, space)
+            h5py.h5a.create(file.id, name, kind, space)
+        h5py.h5d.create(file.id, b"sequences", h5py.h5t.vlen_create(h5py.h5t.array_create(inner, (1,) * 32)), space)
+    assert {"arrays", "half", "sequences"} <= set(read_all(tmp_path / "x.h5"))
+
+
+def test_a_file_with_addresses_of_16_bytes_is_left_to_libhdf5(tmp_path: Path) -> None:
+    creation = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+    creation.set_sizes(16, 16)
+    with h5py.File(h5py.h5f.create(bytes(tmp_path / "x.h5"), h5py.h5f.ACC_TRUNC, creation)) as file:
+        file["x"] = [1, 2]
+    with cn.open(tmp_path / "x.h5") as read:
+        assert read.h5["x"][:].tolist() == [1, 2]
+    with pytest.raises(UnsupportedError, match="16 bytes for addresses"):
+        cn.open(tmp_path / "x.h5", library="never")
+
+
+def test_a_name_is_not_looked_for_in_tables_that_overlap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A B-tree may lead to one symbol table thousands of times: what is read for one name is limited as for all."""
+    with h5py.File(tmp_path / "x.h5", "w", libver="earliest") as file:
+        for number in range(40):
+            file.create_group(f"g{number:02}")
+    with cn.open(tmp_path / "x.h5", library="never") as read:
+        root = read._handle.root
+        assert root.open_group("g39") is not None
+        monkeypatch.setattr(HDF5Source, "most_work", 200)
+        assert root.open_group("g39") is None
+        assert root.child("g39").kind == "broken"
+        with pytest.raises(CorruptError, match="overlaps others"):
+            root.link_names()
+
+
+def test_objects_of_a_heap_that_overlap_are_not_all_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many records of a B-tree may lead to one large object."""
+    with h5py.File(tmp_path / "x.h5", "w", libver="latest") as file:
+        for number in range(9):
+            file.attrs[f"a{number}"] = np.zeros(5000)
+    with cn.open(tmp_path / "x.h5", library="never") as read:
+        root = read._handle.root
+        assert len(root.attribute_names()) == 9
+        monkeypatch.setattr(HDF5Source, "most_work", 100_000)
+        assert root.attribute_names() == []
+
+
+def test_many_links_of_a_header_are_found_in_linear_time() -> None:
+    """libhdf5 soon stores them in a heap; other programs may write a header with 100,000."""
+    messages = [
+        Message(LINK, 0, bytes((1, 8, 1, len(name))) + name + b"\1\0/", 0)
+        for name in (b"n%d" % number for number in range(3000))
+    ]
+    links = GroupLinks(HDF5Source(BufferBytes(b"", "x.h5")), [*messages, Message(LINK, 0, b"\1", 0)])
+    begun = time.process_time()
+    assert all(links.find(f"n{number}") is not None for number in range(3000))
+    assert links.find("n3000") is None
+    assert time.process_time() - begun < 0.3  # 0.03 s; one by one it is a second
