@@ -17,7 +17,6 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from colonnade.errors import UnsupportedError, UsageError
 from colonnade.format.nodes import open_file as open_bytes
-from colonnade.format.readable import ReadFile
 from colonnade.format.source import UnknownToReader
 from colonnade.nodes.protocols import Notes
 from colonnade.pager import disk
@@ -26,6 +25,7 @@ from colonnade.pager.options import Care, Links, Mode, Target
 from colonnade.pager.readers import CommittedFile, read_between_commits
 from colonnade.pager.recovery import check_whole
 from colonnade.pager.sources import StreamBytes
+from colonnade.reader.files import ReadFile
 
 if TYPE_CHECKING:
     from colonnade.h5.files import FileHandle

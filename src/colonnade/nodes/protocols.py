@@ -1,6 +1,6 @@
 """What a group, a dataset and their attributes can be asked: protocols.
 
-`ReadableGroup` and `ReadableDataset` have two implementations: `format/nodes.py` reads the bytes of a file,
+`ReadableGroup` and `ReadableDataset` have two implementations: `reader/` reads the bytes of a file,
 `h5/handles.py` asks libhdf5. A law compares them. `GroupHandle` and `DatasetHandle` are what h5py has for an object
 that libhdf5 has open; the functions of `h5/` take them. `Group` and `Dataset` are both: whoever changes a file has
 such, and whoever reads one uses only what is readable. `H5Group`, `H5Dataset` and `H5Attributes` are the objects of
