@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Never, cast
+from typing import TYPE_CHECKING, cast
 
 from colonnade.errors import CorruptError
 from colonnade.format.links import Link
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 from colonnade.reader.datasets import ReadDataset
 from colonnade.reader.nodes import ReadGroup, ReadNode
 
-_MOST_SOFT_LINKS = 32
+_MOST_LINKS = 16  # soft and external ones that a path may lead through, as in libhdf5
 
 
 class ReadFile:
     """A file whose objects are read from its bytes.
 
     library: opens the object at a path, or at an address, through libhdf5; None if libhdf5 is not to be used.
+    outside: opens the file that an external link leads to, for a path that leads through it; None if there is none.
     left_to_library: the paths of objects that it was used for, and why.
     """
 
@@ -34,11 +35,13 @@ class ReadFile:
         bytes_: ByteSource,
         context: FileContext,
         library: Callable[[str, int | None], Node | None] | None,
+        outside: Callable[[str, str], ReadFile | None],
     ) -> None:
         self.file = file
         self.bytes = bytes_
         self.context = context
         self.library = library
+        self.outside = outside
         self.left_to_library: dict[str, str] = {}
 
     @property
@@ -53,48 +56,17 @@ class ReadFile:
         return self.library(path, address if path == "?" else None)
 
     def open(self, start: ByteGroup, base: str, path: str) -> Node | None:
-        """The object at a path below a group; None if there is none, or it is broken."""
+        """The object at a path below a group; None if there is none, or it is broken.
+
+        Soft and external links are followed, as many together as libhdf5 follows.
+        """
+        way = _Way(self, start, base, path)
         try:
-            node, where = self._find(start, base, path)
-            return None if node is None else self.node(node, where)
+            return way.follow()
         except UnknownToReader as error:
             return self.leave(_absolute(base, path), error)
         except CorruptError:
             return None
-
-    def _find(self, start: ByteGroup, base: str, path: str) -> tuple[ByteNode | None, str]:
-        """The object at a path, through soft links too, and its path."""
-        node: ByteNode = self.file.root if path.startswith("/") else start
-        where = "/" if path.startswith("/") else base
-        names, n_soft = _parts(path), 0
-        while names:
-            name = names.pop(0)
-            link = node.link(name) if isinstance(node, ByteGroup) else None
-            if link is None:
-                return None, where
-            if link.kind == "hard":
-                node, where = self._follow(link), join_path(where, name)
-            elif link.kind == "soft" and link.target is not None:
-                n_soft += 1
-                if n_soft > _MOST_SOFT_LINKS:
-                    return None, where
-                names = _parts(link.target) + names
-                if link.target.startswith("/"):
-                    node, where = self.file.root, "/"
-            else:
-                self._refuse_link(path, link)
-        return node, where
-
-    def _follow(self, link: Link) -> ByteNode:
-        if link.address is None:
-            raise CorruptError(f"the link {link.name!r} leads to an undefined address", path=self.context.name)
-        return self.file.at(link.address)
-
-    def _refuse_link(self, path: str, link: Link) -> Never:
-        """A link out of the file: libhdf5 follows it, as far as the options of the file allow."""
-        raise UnknownToReader(
-            f"{path} is reached through {link.name!r}, a link out of the file", feature="external link"
-        )
 
     def node(self, node: ByteNode, path: str) -> Node | None:
         """A parsed object as a node; None for what libhdf5 cannot open either (sectioned chunks, a broken header)."""
@@ -118,3 +90,53 @@ def _parts(path: str) -> list[str]:
 
 def _absolute(base: str, path: str) -> str:
     return path if path.startswith("/") else join_path(base, path)
+
+
+class _Way:
+    """The way to an object by its path: the file and the group it has led to, and the names that are left.
+
+    As in libhdf5, an object that a soft link leads to has the path of the link; one in another file, its path there.
+    """
+
+    def __init__(self, opened: ReadFile, start: ByteGroup, base: str, path: str) -> None:
+        self._path = path
+        self._file = opened
+        self._node: ByteNode = opened.file.root if path.startswith("/") else start
+        self._where = "/" if path.startswith("/") else base
+        self._names = [(name, True) for name in _parts(path)]  # and whether they are part of the object's path
+        self._n_links = 0
+
+    def follow(self) -> Node | None:
+        """The object at its end; None if it leads nowhere."""
+        while self._names:
+            name, is_shown = self._names.pop(0)
+            link = self._node.link(name) if isinstance(self._node, ByteGroup) else None
+            if link is None or not self._step(link, is_shown):
+                return None
+        return self._file.node(self._node, self._where)
+
+    def _step(self, link: Link, is_shown: bool) -> bool:
+        """Follow one link; False if it leads nowhere."""
+        self._n_links += link.kind != "hard"
+        if self._n_links > _MOST_LINKS or (link.address if link.kind == "hard" else link.target) is None:
+            return False
+        if link.kind == "external":
+            return self._leave_file(link)
+        if is_shown:
+            self._where = join_path(self._where, link.name)
+        if link.kind == "hard":
+            self._node = self._file.file.at(link.address or 0)
+        else:
+            target = link.target or ""
+            self._node = self._file.file.root if target.startswith("/") else self._node
+            self._names = [*((name, False) for name in _parts(target)), *self._names]
+        return True
+
+    def _leave_file(self, link: Link) -> bool:
+        """Go on in the root group of the file that an external link leads to; False if there is none."""
+        opened = self._file.outside(self._path, link.file or "")
+        if opened is None:
+            return False
+        self._file, self._node, self._where = opened, opened.file.root, "/"
+        self._names = [(name, True) for name in (*_parts(link.target or ""), *(name for name, _ in self._names))]
+        return True
