@@ -13,7 +13,7 @@ import numpy as np
 
 from colonnade import kernels
 from colonnade.arrays import Image, Octets
-from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError, UsageError
+from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.filters.chunk_reader import ChunkReader
 from colonnade.filters.read_plan import MOST_AT_ONCE, ChunkForm
 from colonnade.filters.undo import Pipeline
@@ -28,7 +28,6 @@ from colonnade.nodes.chunk_source import ChunkLocator, ChunkSource
 from colonnade.nodes.elements import claims_too_much, is_shown_as_stored
 from colonnade.nodes.heap_source import AS_BYTES, HeapSource, check_lengths
 from colonnade.nodes.paths import decode_name
-from colonnade.nodes.protocols import ObjectReference
 from colonnade.stored_dtypes import LARGEST_ELEMENT
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ class ReadDataset(ReadNode):
             )
         owned: list[object] = []
         try:
-            image = self._in_memory(self._stored_rows(rows), owned)
+            image = self._in_memory(self.stored_rows(rows), owned)
         except UnknownToReader as error:  # a filter that cannot be undone here after another
             with self._in_library(error).reading(info, rows.start, len(rows), rows.step) as image:
                 yield image
@@ -124,7 +123,7 @@ class ReadDataset(ReadNode):
             raise error
         return cast("Dataset", node)
 
-    def _stored_rows(self, rows: range) -> Octets:
+    def stored_rows(self, rows: range) -> Octets:
         """Rows as they are stored, without filters."""
         parts, n_rows = [], self._rows_of_piece(rows)
         try:
@@ -197,38 +196,12 @@ class ReadDataset(ReadNode):
         return np.ascontiguousarray(block, dtype=np.uint8)
 
     def follow_reference(self, row: int, column: str) -> object:
-        stored = self.node.header.type
-        if stored.kind not in ("object_reference", "region_reference"):
-            raise UsageError(f"column {column!r} holds no references", column=column)
-        data = self._stored_rows(range(row, row + 1)).tobytes()
-        if not any(data):
-            return None
-        if stored.kind == "region_reference":
-            return self._follow_by_library(row, column)
-        try:
-            target = self.dereference(ObjectReference(int.from_bytes(data[:8], "little")))
-        except ColonnadeError:
-            target = None
-        if target is None:
-            raise CorruptError("the reference leads nowhere", column=column, row=row)
-        if not isinstance(target, ReadDataset):
-            text = f"column {column!r}, row {row}: the reference leads to a group, not to an array"
-            raise UsageError(text, column=column)
-        if prod(target.shape) * target.array_dtype().itemsize > MOST_AT_ONCE:
-            raise UnsupportedError(
-                f"{target.path}: {prod(target.shape)} elements are more than can be read at once: read a part of it "
-                "through File.h5",
-                feature="arrays that exceed what is read at once",
-                path=target.path,
-            )
-        return target.read_array()
+        from colonnade.reader.references import follow_reference
 
-    def _follow_by_library(self, row: int, column: str) -> object:
-        """Region references are in the global heap, in the form of libhdf5's selections."""
-        if self.opened.library is None:
-            raise UnsupportedError("region references need the HDF5 library", feature="region references")
-        node = self.opened.library(self.path, self.address if self.path == "?" else None)
-        return None if node is None else cast("Dataset", node).follow_reference(row, column)
+        try:
+            return follow_reference(self, row, column)
+        except UnknownToReader as error:
+            return self._in_library(error).follow_reference(row, column)
 
     def array_dtype(self) -> np.dtype:
         return self.node.array_dtype
@@ -244,19 +217,21 @@ class ReadDataset(ReadNode):
             )
 
     def read_array(self, part: tuple[slice, ...] = ()) -> np.ndarray:
-        shape = self.shape
-        box = [range(*axis.indices(length)) for axis, length in zip(part, shape, strict=False)]
-        box += [range(length) for length in shape[len(box) :]]
-        whole = [range(axis.start, axis[-1] + 1) if axis else range(0) for axis in box]
         try:
-            values = self.node.read(whole)[tuple(slice(None, None, axis.step) for axis in box)]
+            values = self.read_as_stored(part)
         except UnknownToReader as error:
             return self._in_library(error).read_array(part)
-        stored = self.node.header.type
-        if stored.kind == "boolean":
-            return values.astype(bool)
-        if stored.kind == "text":
+        if self.node.header.type.kind == "text":
             strings = np.empty(values.shape, dtype=object)
             strings.reshape(-1)[:] = [decode_name(value) for value in values.reshape(-1).tolist()]
             return strings
         return values
+
+    def read_as_stored(self, part: tuple[slice, ...] = ()) -> np.ndarray:
+        """The elements, or a box of them; strings of variable length as bytes."""
+        shape = self.shape
+        box = [range(*axis.indices(length)) for axis, length in zip(part, shape, strict=False)]
+        box += [range(length) for length in shape[len(box) :]]
+        whole = [range(axis.start, axis[-1] + 1) if axis else range(0) for axis in box]
+        values = self.node.read(whole)[tuple(slice(None, None, axis.step) for axis in box)]
+        return values.astype(bool) if self.node.header.type.kind == "boolean" else values

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from colonnade.errors import CorruptError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 from colonnade.reader.datasets import ReadDataset
 from colonnade.reader.nodes import ReadGroup, ReadNode
 
+_MOST_LOOKED_AT = 5000  # links, to find the path of an object
 _MOST_LINKS = 16  # soft and external ones that a path may lead through, as in libhdf5
 
 
@@ -43,6 +45,7 @@ class ReadFile:
         self.library = library
         self.outside = outside
         self.left_to_library: dict[str, str] = {}
+        self._paths: dict[int, str] | None = None  # of objects, by their addresses
 
     @property
     def root(self) -> ReadGroup:
@@ -68,7 +71,17 @@ class ReadFile:
         except CorruptError:
             return None
 
-    def node(self, node: ByteNode, path: str) -> Node | None:
+    def path_of(self, address: int) -> str:
+        """The path of the object whose header is at an address; "?" if it is not found soon."""
+        if self._paths is None:
+            self._paths = dict(_paths_below(self.file))
+        return self._paths.get(address, "?")
+
+    def dataset(self, node: ByteDataset, path: str | None) -> ReadDataset:
+        """A parsed dataset as a node."""
+        return ReadDataset(self, node, path)
+
+    def node(self, node: ByteNode, path: str | None) -> Node | None:
         """A parsed object as a node; None for what libhdf5 cannot open either (sectioned chunks, a broken header)."""
         if isinstance(node, ByteGroup):
             return cast("Node", ReadGroup(self, node, path))
@@ -80,8 +93,27 @@ class ReadFile:
             if error.feature == "sectioned chunks":
                 return None
             if self.library is not None:
-                return self.leave(path, error, node.address)
+                return self.leave(self.path_of(node.address) if path is None else path, error, node.address)
         return cast("Node", ReadDataset(self, node, path))
+
+
+def _paths_below(file: ByteFile) -> Iterator[tuple[int, str]]:
+    """Addresses and paths of objects, the first path last; of as many as are found by following few links."""
+    pending: list[tuple[int, str]] = [(file.root.address, "/")]
+    ways: list[tuple[int, str]] = []
+    seen: set[int] = set()
+    while pending and len(ways) < _MOST_LOOKED_AT:
+        address, path = pending.pop()
+        ways.append((address, path))
+        if address in seen:
+            continue
+        seen.add(address)
+        with suppress(CorruptError, UnknownToReader):
+            node = file.at(address)
+            links = node.links() if isinstance(node, ByteGroup) else []
+            below = [(link.address, join_path(path, link.name)) for link in links if link.address is not None]
+            pending.extend(reversed(below[:_MOST_LOOKED_AT]))
+    return reversed(ways)
 
 
 def _parts(path: str) -> list[str]:

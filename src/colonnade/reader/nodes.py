@@ -38,10 +38,17 @@ class ReadNode:
 
     is_dataset = False
 
-    def __init__(self, opened: ReadFile, node: ByteNode, path: str) -> None:
+    def __init__(self, opened: ReadFile, node: ByteNode, path: str | None) -> None:
+        """path: None if it is to be looked for when it is asked for."""
         self.opened = opened
         self.node = node
-        self.path = path
+        self._path = path
+
+    @property
+    def path(self) -> str:
+        if self._path is None:
+            self._path = self.opened.path_of(self.node.address)
+        return self._path
 
     @property
     def address(self) -> int | None:
@@ -104,7 +111,7 @@ class ReadNode:
         if not isinstance(reference, ObjectReference) or not reference:
             return None
         try:
-            return self.opened.node(self.opened.file.at(reference.address), "?")
+            return self.opened.node(self.opened.file.at(reference.address), None)
         except (CorruptError, UnsupportedError):
             return None
 
