@@ -28,6 +28,7 @@ from colonnade.pager.readers import CommittedFile, read_between_commits
 from colonnade.pager.recovery import check_whole
 from colonnade.pager.sources import StreamBytes
 from colonnade.reader.files import ReadFile
+from colonnade.reader.nodes import refusal
 
 if TYPE_CHECKING:
     from colonnade.h5.files import FileHandle
@@ -38,55 +39,58 @@ if TYPE_CHECKING:
 
 def open_file(target: Target, mode: Mode = "r", large_root: bool = False, care: Care | None = None) -> Handle:
     """Open a path, an h5py file or group, a binary file object, or an fsspec URL."""
-    care = care or Care()
+    care, unknown = care or Care(), None
     if mode == "r" and not _is_of_h5py(target):
-        handle = _open_to_read(target, care)
+        handle, unknown = _open_to_read(target, care)
         if handle is not None:
             return cast("FileHandle", handle)  # it has what readers use
     if care.library == "never":
         raise UsageError(f"library='never' is for files that are only read, not for mode {mode!r} or objects of h5py")
     from colonnade.h5.files import open_file as open_by_library
 
-    return open_by_library(target, mode, large_root, care)
+    opened = open_by_library(target, mode, large_root, care)
+    if unknown is not None:
+        opened.root.file.left_to_library["/"] = unknown
+    return opened
 
 
 def _is_of_h5py(target: Target) -> bool:
     return type(target).__module__.split(".")[0] == "h5py"
 
 
-def _open_to_read(target: Target, care: Care) -> ByteHandle | None:
-    """The file open for reading; None if libhdf5 must read it, or refuse to."""
+def _open_to_read(target: Target, care: Care) -> tuple[ByteHandle | None, str | None]:
+    """The file open for reading; None if libhdf5 must read it, or refuse to, and what our own reader does not know."""
     stream, name = None, ""
     if isinstance(target, str) and "://" in target:
         stream, name = _open_url(target), target
     elif isinstance(target, (str, os.PathLike)):
         path = Path(target)
         if not path.is_file() or path.stat().st_size == 0:
-            return None  # refused there
+            return None, None  # refused there
         path = path.resolve()
         return _readable(ByteHandle(_committed_at(path, care), care, path), care)
     elif hasattr(target, "read") and hasattr(target, "seek"):
         stream, name = target, str(getattr(target, "name", "the file object"))
     else:
-        return None
+        return None, None
     source = StreamBytes(stream, name)
     check_whole(source)
     return _readable(ByteHandle(CommittedFile(source, name, disk.DISK), care, stream=stream), care)
 
 
-def _readable(handle: ByteHandle, care: Care) -> ByteHandle | None:
-    """The handle, if our own reader knows the form of its file."""
+def _readable(handle: ByteHandle, care: Care) -> tuple[ByteHandle | None, str | None]:
+    """The handle, if our own reader knows the form of its file; else what it does not know."""
     try:
         read_between_commits(handle, lambda: handle.root)
-    except UnknownToReader:
+    except UnknownToReader as error:
         handle.close()
         if care.library == "never":
-            raise
-        return None
+            raise refusal(handle.name, error) from error
+        return None, error.feature or str(error)
     except BaseException:
         handle.close()
         raise
-    return handle
+    return handle, None
 
 
 def _open_url(url: str) -> IO[bytes]:
@@ -105,6 +109,7 @@ class _Context:
         self.notes = notes
         self.links = links
         self.place = path
+        self.left_to_library: dict[str, str] = {}
 
 
 class _OpenBytes:
@@ -272,11 +277,6 @@ class ByteHandle:
     def library_root(self) -> Group:
         """The root group, as libhdf5 has it."""
         return self._own.by_library().root
-
-    @property
-    def left_to_library(self) -> dict[str, str]:
-        """The paths of objects that libhdf5 reads, and why."""
-        return {} if self._parsed is None else self._parsed.left_to_library
 
     @property
     def is_open(self) -> bool:

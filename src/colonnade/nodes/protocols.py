@@ -97,11 +97,14 @@ if TYPE_CHECKING:
         """The open file that an object is in.
 
         notes: what layouts keep until the file is closed. links: how far links may lead out of the file.
+        left_to_library: the paths of objects that libhdf5 reads because our own reader does not know a feature, and
+        which.
         """
 
         name: str
         notes: Notes
         links: Links
+        left_to_library: dict[str, str]
 
         @property
         def place(self) -> Path | None:

@@ -32,7 +32,7 @@ from colonnade.stored_dtypes import LARGEST_ELEMENT
 
 if TYPE_CHECKING:
     from colonnade.nodes import Dataset
-from colonnade.reader.nodes import ReadNode
+from colonnade.reader.nodes import ReadNode, refusal
 
 _MOST_COMPACT = 1 << 16  # bytes that a header has room for, whatever it claims
 _PIECE_BYTES = 32 << 20  # of rows between those that are wanted, read at a time
@@ -58,8 +58,14 @@ class ReadDataset(ReadNode):
         return self.node.header.storage.chunk or None
 
     def describe(self) -> DatasetInfo:
-        self.node.check_known()
         return self._info
+
+    def _check_known(self) -> None:
+        """Refuse a dataset that only libhdf5 could read; it is left to that elsewhere, if it is to be used."""
+        try:
+            self.node.check_known()
+        except UnknownToReader as error:
+            raise refusal(self.path, error) from error
 
     @cached_property
     def _info(self) -> DatasetInfo:
@@ -75,6 +81,8 @@ class ReadDataset(ReadNode):
 
     def stored_bytes(self) -> int:
         storage = self.node.header.storage
+        if storage.storage not in ("compact", "contiguous", "chunked"):
+            return 0
         if storage.storage == "compact":
             return len(storage.elements)
         if storage.storage == "contiguous":
@@ -160,7 +168,12 @@ class ReadDataset(ReadNode):
         self, dtype: np.dtype | None, filters: Sequence[FilterInfo], look: bytes | None = None
     ) -> ChunkSource | None:
         storage = self.node.header.storage
-        if dtype is None or len(self.shape) != 1 or dtype.itemsize != self.node.header.type.size:
+        if (
+            self.node.is_external
+            or dtype is None
+            or len(self.shape) != 1
+            or dtype.itemsize != self.node.header.type.size
+        ):
             return None
         if storage.storage == "contiguous":
             form = ChunkForm(dtype, DEFAULT_CHUNK_ROWS, Pipeline((), 0))
@@ -207,7 +220,7 @@ class ReadDataset(ReadNode):
         return self.node.array_dtype
 
     def check_readable(self, count: int) -> None:
-        self.node.check_known()
+        self._check_known()
         claimed, stored = count * self.array_dtype().itemsize, self.stored_bytes()
         if claims_too_much(claimed, stored, bool(self.node.header.filters)):
             raise UnsupportedError(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from colonnade.nodes import Node
     from colonnade.nodes.protocols import FileContext
 from colonnade.reader.datasets import ReadDataset
-from colonnade.reader.nodes import ReadGroup, ReadNode
+from colonnade.reader.nodes import ReadGroup, ReadNode, refusal
 
 _MOST_LOOKED_AT = 5000  # links, to find the path of an object
 _MOST_LINKS = 16  # soft and external ones that a path may lead through, as in libhdf5
@@ -28,7 +28,6 @@ class ReadFile:
 
     library: opens the object at a path, or at an address, through libhdf5; None if libhdf5 is not to be used.
     outside: opens the file that an external link leads to, for a path that leads through it; None if there is none.
-    left_to_library: the paths of objects that it was used for, and why.
     """
 
     def __init__(
@@ -44,7 +43,6 @@ class ReadFile:
         self.context = context
         self.library = library
         self.outside = outside
-        self.left_to_library: dict[str, str] = {}
         self._paths: dict[int, str] | None = None  # of objects, by their addresses
 
     @property
@@ -54,8 +52,8 @@ class ReadFile:
     def leave(self, path: str, error: UnknownToReader, address: int | None = None) -> Node | None:
         """The object at a path, opened by libhdf5. address: where its header is, if its path is not known."""
         if self.library is None:
-            raise error
-        self.left_to_library[path] = error.feature or str(error)
+            raise refusal(path, error) from error
+        self.context.left_to_library[path] = error.feature or str(error)
         return self.library(path, address if path == "?" else None)
 
     def open(self, start: ByteGroup, base: str, path: str) -> Node | None:

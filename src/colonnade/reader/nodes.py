@@ -33,6 +33,16 @@ _KINDS: dict[type, NodeKind] = {ByteGroup: "group", ByteDataset: "dataset"}
 _INSPECTED = ("string", "text", "integer", "boolean", "object_reference")
 
 
+def refusal(path: str, error: UnknownToReader) -> UnknownToReader:
+    """The error about an object that only libhdf5 could read, in a file that it must not read."""
+    feature = error.feature or str(error)
+    text = (
+        f"{path} uses {feature}, which needs the HDF5 library, and library='never' excludes that: if you trust the "
+        "file, open it with library='auto'"
+    )
+    return UnknownToReader(text, feature=feature, path=path)
+
+
 class ReadNode:
     """An object of a file."""
 

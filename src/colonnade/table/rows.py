@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
@@ -395,7 +396,9 @@ class Query(ReadableRows):
           read      energy  1 of 1 chunks, for the test and result
           read      ts      1 of 1 chunks, for the result
         """
-        return self._table._file._consistent(lambda: self._search().plan([reader.column for reader in self._readers()]))
+        plan = self._table._file._consistent(lambda: self._search().plan([reader.column for reader in self._readers()]))
+        left = self._table._left_to_library()
+        return replace(plan, left_to_library=left) if left else plan
 
     def dereference(self, column: str) -> Iterator[Any]:
         """For each row the array, or the part of it, that its reference points to; None where it points nowhere.

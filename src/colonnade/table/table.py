@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never, overload
@@ -19,6 +20,7 @@ from colonnade.model import (
     ColumnsByName,
     Finding,
     IndexInfo,
+    LibraryRead,
     Progress,
     StringStorage,
     TableInfo,
@@ -406,7 +408,19 @@ class Table(ReadableRows):
     def info(self) -> TableInfo:
         """The table as plain data, as of the last commit."""
         self._look()
+        left = self._left_to_library()
+        if left != self._info.left_to_library:
+            self._info = replace(self._info, left_to_library=left)
         return self._info
+
+    def _left_to_library(self) -> tuple[LibraryRead, ...]:
+        """The objects of this table that libhdf5 reads instead of our own reader, as far as they were opened."""
+        left = self._group.file.left_to_library
+        if not left:
+            return ()
+        below = f"{self._group.path.rstrip('/')}/"
+        own = {path: why for path, why in left.items() if path == "/" or f"{path}/".startswith(below)}
+        return tuple(LibraryRead(path, why) for path, why in own.items())
 
     @property
     def path(self) -> str:
