@@ -39,7 +39,7 @@ FLOORS: list[tuple[str, list[str]]] = [
             "predicate",
         ],
     ),
-    ("file", ["pager", "filters", "nodes", "format", "h5", "writing", "opening"]),
+    ("file", ["pager", "filters", "nodes", "format", "reader", "h5", "writing", "opening"]),
     ("data", ["sparse", "columns", "indexes"]),
     ("layouts", ["layouts", "exchange"]),
     ("verbs", ["query", "edit", "checking"]),

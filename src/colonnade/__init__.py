@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         FilterInfo,
         Finding,
         IndexInfo,
+        LibraryRead,
         Lists,
         Masked,
         OtherColumn,
@@ -75,12 +76,12 @@ __all__ = [
     "Attributes", "AwkwardBuffers", "Categorical", "CategoriesInfo", "Checked", "ChunkGrid", "ChunkRecord", "Coded",
     "Column", "ColumnInfo", "ColumnName", "ColumnOptions", "ColumnRead", "ColumnStats", "Converted", "Coo",
     "Dataspace", "Distinct", "File", "FilterInfo", "Finding", "Findings", "Fixed", "Found", "IndexInfo",
-    "IndexSkipped", "IndexUsed", "Leaf", "Lists", "Masked", "Members", "Nullable", "OtherColumn", "Plain", "Plan",
-    "Pointers", "Predicate", "Query", "RawRows", "Repair", "SectionSize", "Sectioned", "Selection", "SparseArray",
-    "SparseInfo", "SparseMatrix", "StorageLayout", "StoredField", "StoredSize", "StoredType", "Table", "TableInfo",
-    "__version__", "check", "col", "column", "convert", "create_sparse", "errors", "fix", "from_anndata", "open",
-    "open_sparse", "open_table", "read", "read_element", "show_versions", "to_anndata", "write", "write_element",
-    "write_sparse",
+    "IndexSkipped", "IndexUsed", "Leaf", "LibraryRead", "Lists", "Masked", "Members", "Nullable", "OtherColumn",
+    "Plain", "Plan", "Pointers", "Predicate", "Query", "RawRows", "Repair", "SectionSize", "Sectioned", "Selection",
+    "SparseArray", "SparseInfo", "SparseMatrix", "StorageLayout", "StoredField", "StoredSize", "StoredType",
+    "Table", "TableInfo", "__version__", "check", "col", "column", "convert", "create_sparse", "errors", "fix",
+    "from_anndata", "open", "open_sparse", "open_table", "read", "read_element", "show_versions", "to_anndata",
+    "write", "write_element", "write_sparse",
 ]  # fmt: skip
 
 # Where each public name is, for those who ask for it: nothing is imported before.
@@ -95,7 +96,7 @@ _NAMES_IN = {
     "nodes.attributes": "Attributes",
     "indexes.base": "Found",
     "model": "CategoriesInfo ChunkGrid Coded ColumnInfo ColumnOptions FilterInfo Finding IndexInfo Lists Masked "
-    "OtherColumn Plain Pointers Repair Sectioned StoredField StoredType TableInfo",
+    "LibraryRead OtherColumn Plain Pointers Repair Sectioned StoredField StoredType TableInfo",
     "predicate.tree": "ColumnName Leaf Predicate col",
     "query.plan": "ColumnRead IndexSkipped IndexUsed Plan",
     "indexes.known": "Distinct",

@@ -446,6 +446,18 @@ class OtherColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class LibraryRead:
+    """An object of a file open for reading that libhdf5 reads, and why: what colonnade's own reader does not know.
+
+    >>> cn.LibraryRead("/events/ts", "external storage").why
+    'external storage'
+    """
+
+    path: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class IndexInfo:
     """One search index of a column.
 
@@ -661,7 +673,8 @@ class TableInfo:
     """The description of one table. `columns` are in their logical order; `labels` are separate.
 
     `members` are the columns, then the labels that are not also columns. In a wide table, columns and problems are
-    lazy: `column_names` and the keys of `by_name` do not describe any column.
+    lazy: `column_names` and the keys of `by_name` do not describe any column. `left_to_library`: the objects that
+    libhdf5 reads because colonnade's own reader does not know a feature; empty for files open for changes.
 
     >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
     >>> t = cn.open_table("run.h5", "events")
@@ -682,6 +695,7 @@ class TableInfo:
     pandas: str | None = None
     others: tuple[OtherColumn, ...] = ()
     problems: Sequence[Finding] = ()
+    left_to_library: tuple[LibraryRead, ...] = field(default=(), compare=False)
     members: Sequence[ColumnInfo] = field(init=False, repr=False, compare=False)
     by_name: Mapping[str, ColumnInfo] = field(init=False, repr=False, compare=False)
 

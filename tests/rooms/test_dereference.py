@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import io
+import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
 import pytest
+from h5py import h5r, h5s
 
 import colonnade as cn
+from colonnade.nodes.protocols import ObjectReference
+from colonnade.reader.files import ReadFile
+
+from .new_references import selected, write_references
 
 IMAGE = np.arange(60.0).reshape(6, 10)
 
@@ -73,3 +81,98 @@ def test_a_reference_that_leads_nowhere(path: Path) -> None:
         file.write((2**40).to_bytes(8, "little"))
     with cn.open(path) as file, pytest.raises(cn.errors.CorruptError, match="row 1"):
         list(file["t"].head(2).dereference("whole"))
+
+
+# -- every selection, in both forms of references, by both readers --
+
+SHAPE = (6, 10)
+SELECTIONS: dict[str, tuple[Any, Any]] = {
+    "box": (selected(SHAPE, ((1, 2), (2, 3))), IMAGE[1:3, 2:5]),
+    "strides": (selected(SHAPE, ((0, 1), (3, 4), (2, 2), (1, 1))), IMAGE[0:6:2, 1:9:2].reshape(-1)),
+    "blocks": (selected(SHAPE, ((0, 1), (2, 2), (3, 4), (2, 3))), None),
+    "two boxes": (selected(SHAPE, ((0, 0), (1, 2)), ((4, 5), (2, 3))), None),
+    "element": (selected(SHAPE, ((5, 9), (1, 1))), IMAGE[5:, 9:]),
+    "points": (selected(SHAPE, points=[(5, 9), (0, 1), (2, 3)]), np.array([59.0, 1.0, 23.0])),
+    "many boxes": (selected(SHAPE, *[((row, row), (1, 1 + row % 2)) for row in range(6)]), None),
+}
+
+
+def chosen(space: Any) -> Any:
+    """The selected elements, by libhdf5; those of a box in its shape."""
+    with h5py.File("memory", "w", driver="core", backing_store=False) as h5:
+        h5["image"] = IMAGE
+        values = np.zeros(space.get_select_npoints())
+        h5["image"].id.read(h5s.create_simple(values.shape), space, values)
+    return values
+
+
+def written(path: Path, version: str, is_new: bool) -> None:
+    """A column with one reference to each selection, to an object, an attribute, and to nothing."""
+    with h5py.File(path, "w", libver=version) as h5:
+        h5["image"] = IMAGE
+        h5["image"].attrs["unit"] = [1, 2]
+        group = h5.create_group("t")
+        group.attrs["CLASS"], group.attrs["VERSION"] = np.bytes_(b"COLUMN_TABLE"), np.bytes_(b"1.0")
+        spaces = [space for space, _ in SELECTIONS.values()]
+        if is_new:
+            others = ["image", ("image", "unit"), "t", None]
+            write_references(h5, "t/r", [*[("image", space) for space in spaces], *others])
+        else:
+            rows = h5.create_dataset("t/r", len(spaces) + 1, h5py.regionref_dtype)
+            for number, space in enumerate(spaces):
+                rows[number] = h5r.create(h5.id, b"image", h5r.DATASET_REGION, space)
+
+
+@pytest.mark.parametrize("version", ["earliest", "v110", "v112", "latest"])
+@pytest.mark.parametrize("is_new", [False, True], ids=["old", "new"])
+@pytest.mark.parametrize("mode", ["never", "r", "r+"])
+def test_every_selection_is_followed(tmp_path: Path, version: str, is_new: bool, mode: Any) -> None:
+    written(tmp_path / "x.h5", version, is_new)
+    options: Any = {"library": "never"} if mode == "never" else {"mode": mode}
+    with cn.open(tmp_path / "x.h5", **options) as file:
+        found = list(file["t"][: len(SELECTIONS)].dereference("r"))
+        for (name, (space, expected)), values in zip(SELECTIONS.items(), found, strict=True):
+            assert values.reshape(-1).tolist() == chosen(space).tolist(), name
+            assert expected is None or values.shape == expected.shape, name
+        rest = file["t"][len(SELECTIONS) :]
+        if not is_new:
+            assert list(rest.dereference("r")) == [None]
+            return
+        answers = rest.dereference("r")
+        whole, part = next(answers), next(answers)
+        assert whole is not None and part is not None
+        assert np.array_equal(whole, IMAGE) and part.tolist() == [1, 2]
+        with pytest.raises(cn.errors.UsageError, match="leads to a group"):
+            next(answers)
+        assert list(file["t"][-1:].dereference("r")) == [None]
+
+
+@pytest.mark.parametrize("version", ["earliest", "v112"])
+@pytest.mark.parametrize("is_new", [False, True], ids=["old", "new"])
+def test_spoiled_references_are_errors_of_ours(tmp_path: Path, version: str, is_new: bool) -> None:
+    written(tmp_path / "x.h5", version, is_new)
+    data, chance = (tmp_path / "x.h5").read_bytes(), random.Random(7)
+    heap = data.index(b"GCOL")
+    refused = 0
+    for _ in range(300):
+        spoiled = bytearray(data)
+        for _ in range(chance.choice([1, 1, 3])):
+            spoiled[heap + chance.randrange(800)] = chance.choice([0, 1, 2, 3, 0x7F, 0xFF, chance.randrange(256)])
+        with cn.open(io.BytesIO(bytes(spoiled)), library="never") as file:
+            for row in range(len(SELECTIONS)):
+                try:
+                    list(file["t"][row : row + 1].dereference("r"))
+                except cn.errors.ColonnadeError:
+                    refused += 1
+    assert refused > 20
+
+
+def test_an_object_that_is_referred_to_knows_its_path(path: Path) -> None:
+    with cn.open(path, library="never") as file:
+        root: Any = file._handle.root
+        for name in ("/folder/inner", "/t/whole", "/folder"):
+            address = root.open_dataset(name) or root.open_group(name)
+            assert address is not None and address.address is not None
+            target = root.dereference(ObjectReference(address.address))
+            assert target is not None and target.path == name
+        assert ReadFile.path_of(root.opened, 1) == "?"

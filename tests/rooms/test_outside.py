@@ -160,7 +160,7 @@ def test_a_link_is_not_followed_where_the_question_itself_fails(
     def fail(*_arguments: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(outside, "_first_place", fail)
+    monkeypatch.setattr(outside, "first_place", fail)
     with cn.open(folder / "a.h5") as file, pytest.raises((KeyError, OSError)):
         h5o.open(file.h5.id, b"out", outside.access_by("folder"))
 

@@ -18,13 +18,14 @@ from h5py import h5a, h5f
 import colonnade as cn
 from colonnade import limits
 from colonnade.format import attributes as stored_attributes
-from colonnade.format.readable import ReadDataset, ReadGroup
 from colonnade.format.source import Fields
 from colonnade.h5 import datasets
 from colonnade.h5.handles import LibraryDataset, LibraryGroup
 from colonnade.layouts import Layout, layout_of
 from colonnade.model import DatasetInfo, LazyColumns, TableInfo
 from colonnade.nodes.paths import walk_groups
+from colonnade.reader.datasets import ReadDataset
+from colonnade.reader.nodes import ReadGroup
 
 KITS = Path(__file__).parent.parent / "conformance"
 FILES = sorted((KITS / "files").glob("*.h5"))

@@ -61,6 +61,7 @@ def info_facts(table: Table) -> Facts:
         "rows": table.n_rows,
         "labels": table.labels,
         "elsewhere": [{"name": other.name, "place": other.place} for other in table.info.others],
+        "left_to_library": [{"path": left.path, "why": left.why} for left in table.info.left_to_library],
         "stored_bytes": sum(column["stored_bytes"] for column in columns),
         "raw_bytes": sum(column["raw_bytes"] for column in columns),
         "columns": columns,
@@ -128,6 +129,8 @@ def _table_lines(table: Facts) -> Iterator[tuple[str, str]]:
     yield "labels", ", ".join(table["labels"]) or "none"
     for other in table["elsewhere"]:
         yield "elsewhere", f"{other['name']} in {other['place'] or 'no known place'}"
+    for left in table["left_to_library"]:
+        yield "by libhdf5", f"{left['path']}: {left['why']}"
     ratio = f", {raw / stored:.1f} to 1" if 0 < stored < raw else ""
     heap = any(column["variable_length"] for column in table["columns"])
     remark = "; variable-length values are stored separately and not counted" if heap else ""

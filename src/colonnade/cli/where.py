@@ -132,6 +132,7 @@ def plan_facts(plan: Plan) -> Facts:
         "indexes_used": [asdict(used) for used in plan.indexes_used],
         "indexes_skipped": [asdict(skipped) for skipped in plan.indexes_skipped],
         "columns": [asdict(column) for column in plan.columns],
+        "left_to_library": [asdict(left) for left in plan.left_to_library],
         "chunks_read": plan.chunks_read,
         "chunks_total": plan.chunks_total,
     }

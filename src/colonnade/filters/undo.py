@@ -14,7 +14,6 @@ import numpy as np
 
 from colonnade import kernels
 from colonnade.arrays import Int64s
-from colonnade.filters.blosc import unpack_blosc, unpack_frame
 from colonnade.filters.codecs import (
     LIMIT,
     ByteBuffer,
@@ -227,12 +226,16 @@ def _unpack_blocks(view: memoryview, codec: str, item: int, size: int) -> tuple[
     return packed, block // item
 
 
-def _undo_blosc(unpack: Callable[[memoryview, ByteBuffer], None]) -> Undo:
+def _undo_blosc(is_frame: bool) -> Undo:
+    """Undo blosc, or blosc2, whose chunks are frames. The module is imported by whoever has such chunks."""
+
     def undo(data: Data, options: Sequence[int], out: ByteBuffer | None, size: int | None) -> Data:
+        from colonnade.filters import blosc
+
         if size is None:
             raise LeftToLibrary(UNKNOWN_SIZE)
         target = np.empty(size, dtype=np.uint8) if out is None else out
-        unpack(as_view(data), target)
+        (blosc.unpack_frame if is_frame else blosc.unpack_blosc)(as_view(data), target)
         return target
 
     return undo
@@ -289,8 +292,8 @@ UNDO: dict[int, Undo] = {
 }
 if kernels.FORM == "c":
     UNDO |= {
-        BLOSC: _undo_blosc(unpack_blosc),
+        BLOSC: _undo_blosc(is_frame=False),
         LZ4: _unpack_lz4,
         BITSHUFFLE: _undo_bitshuffle,
-        BLOSC2: _undo_blosc(unpack_frame),
+        BLOSC2: _undo_blosc(is_frame=True),
     }

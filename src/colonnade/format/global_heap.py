@@ -183,6 +183,15 @@ class GlobalHeap:
             raise self._source.wrong("global heap collection", address, text)
         return count, stored[: count * item_size]
 
+    def read_object(self, reference: bytes) -> memoryview:
+        """All bytes of the object that a reference points to, whatever number of items it gives."""
+        end = 4 + self._source.offset_size
+        address, index = int.from_bytes(reference[4:end], "little"), int.from_bytes(reference[end : end + 4], "little")
+        stored = self._read_collection(address).get(index)
+        if stored is None:
+            raise self._source.wrong("global heap collection", address, f"has no object {index}")
+        return stored
+
     def _read_collection(self, address: int) -> dict[int, memoryview]:
         what, length_size = "global heap collection", self._source.length_size
         head = self._source.read_up_to(address, _USUAL_COLLECTION, what)

@@ -210,15 +210,19 @@ class ByteDataset(ByteNode):
     def info_without_fill(self) -> DatasetInfo:
         """The header without the fill, which may lead nowhere."""
         stored, space, storage, filters, _ = self.header
-        is_external = storage.storage == "contiguous" and find(self.messages, EXTERNAL) is not None
         return DatasetInfo(
             type=in_memory(stored),
             shape=space.shape or None,
-            storage="external" if is_external else storage.storage,
+            storage="external" if self.is_external else storage.storage,
             chunk_rows=storage.chunk[0] if storage.chunk else None,
             filters=filters,
             fill=None,
         )
+
+    @property
+    def is_external(self) -> bool:
+        """Whether the elements are in other files."""
+        return self.header.storage.storage == "contiguous" and find(self.messages, EXTERNAL) is not None
 
     def check_known(self) -> None:
         """Raise an UnknownToReader if elements of this dataset cannot be read here."""
@@ -285,7 +289,7 @@ class ByteDataset(ByteNode):
     def info_storage(self) -> str:
         """How elements are stored; an UnknownToReader if this reader cannot read them."""
         storage = self.header.storage.storage
-        if find(self.messages, EXTERNAL) is not None:
+        if self.is_external:
             storage = "external"
         if storage not in ("compact", "contiguous", "chunked"):
             raise self.source.as_fields(b"", "dataset", self.address).unknown(f"{storage} storage")

@@ -35,6 +35,8 @@ _HEADINGS = {  # of the HDF5 file format specification, by the first words of a 
     "attribute info": "IV.A.2.v The Attribute Info Message",
     "attribute": "IV.A.2.m The Attribute Message",
     "continuation": "IV.A.2.q The Object Header Continuation Message",
+    "selection": "Appendix D: Encoding for Dataspace and Reference",
+    "reference": "Appendix D: Encoding for Dataspace and Reference",
     "fixed array": "Appendix C: Types of Indexes for Dataset Chunks",
     "extensible array": "Appendix C: Types of Indexes for Dataset Chunks",
 }

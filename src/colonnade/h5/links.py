@@ -14,7 +14,7 @@ from typing import TypeGuard
 
 from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5o, h5p, h5r, h5s, h5t
 
-from colonnade.errors import CorruptError, UnsupportedError, UsageError
+from colonnade.errors import CorruptError, UsageError
 from colonnade.h5.attributes import copy_attributes
 from colonnade.h5.filters import creation_list, link_list
 from colonnade.h5.outside import REFUSED, access_in
@@ -31,6 +31,7 @@ from colonnade.h5.vetting import (
 from colonnade.nodes import DatasetHandle, GroupHandle, NodeHandle
 from colonnade.nodes.attributes import decode_texts
 from colonnade.nodes.damage import hdf5_errors, raise_lack
+from colonnade.nodes.outside import refused_link
 from colonnade.nodes.paths import decode_name, encode_name
 from colonnade.nodes.protocols import Child, NodeKind
 
@@ -185,14 +186,7 @@ def _open(group: GroupHandle, path: str) -> NodeHandle | None:
         node = h5o.open(group, encode_name(path or "/"), access_in(file))
     except hdf5_errors():
         if REFUSED:
-            raise UnsupportedError(
-                f"{path} is reached through a link to {REFUSED[-1]!r}, which is not followed: by default links lead "
-                "only to files in the folder of the file, and only in mode 'r'; if you trust the file, open it with "
-                "links='any' (on the command line: --links any)",
-                feature="external link",
-                path=path,
-                target=REFUSED[-1],
-            ) from None
+            raise refused_link(path, REFUSED[-1]) from None
         return None
     if not file.is_of_python:  # through which no link leads to another file
         _inherit_links(file, open_file_of(node))

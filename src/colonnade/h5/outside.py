@@ -25,12 +25,12 @@ from colonnade.h5.vetting import OpenFile, creation_of, open_file_of, vet_fill
 from colonnade.model import StoredType
 from colonnade.nodes import DatasetHandle, NodeHandle
 from colonnade.nodes.damage import hdf5_errors, raise_lack
+from colonnade.nodes.outside import ORIGIN, first_place
 from colonnade.nodes.paths import is_within
 from colonnade.pager.options import Links
 
 MOST_STEPS = 16  # from file to file, or from one virtual dataset to the next
 MOST_SOURCES = 10_000
-_ORIGIN = "${ORIGIN}"  # HDF5's word for the folder of the file
 _MOST = (1 << 63) - 1
 # -- rows kept elsewhere --
 
@@ -101,7 +101,7 @@ def _is_source(dataset: DatasetHandle, file_name: str, source: str) -> bool:
             return False
         return True
     own = _folder(dataset)
-    return own is None or "%" in file_name or _first_place(file_name, own) is not None
+    return own is None or "%" in file_name or first_place(file_name, own) is not None
 
 
 def _sources(creation: h5p.PropDCID) -> Iterator[tuple[str, str]]:
@@ -127,7 +127,7 @@ def _check_source(
         _check_inside(h5i.get_file_id(dataset), source, home, links, passed, left)
         return
     own = _folder(dataset)
-    place = _first_place(file_name, own) if own is not None and "%" not in file_name else None
+    place = first_place(file_name, own) if own is not None and "%" not in file_name else None
     name = passed[-1].rsplit(":", 1)[-1]
     if place is None and own is not None and "%" not in file_name:
         return  # there is no such file anywhere: HDF5 gives the fill
@@ -157,7 +157,7 @@ def _storage_place(dataset: DatasetHandle, target: str) -> Path:
     """Where HDF5 looks for raw storage: relative names count from where the program runs, unless a prefix is set."""
     prefix = os.environ.get("HDF5_EXTFILE_PREFIX") or os.fsdecode(dataset.get_access_plist().get_efile_prefix())
     folder = _folder(dataset) or Path()
-    return Path(prefix.replace(_ORIGIN, str(folder)) or ".") / target
+    return Path(prefix.replace(ORIGIN, str(folder)) or ".") / target
 
 
 def _allow(place: Path | None, home: Path | None, links: Links, what: str, target: str, name: str) -> None:
@@ -172,21 +172,6 @@ def _allow(place: Path | None, home: Path | None, links: Links, what: str, targe
         path=name,
         target=target,
     )
-
-
-def _first_place(name: str, folder: Path) -> Path | None:
-    """The first file there is of those that HDF5 looks for, by this name in a file in this folder."""
-    prefixes = [os.environ.get(word) for word in ("HDF5_VDS_PREFIX", "HDF5_EXT_PREFIX")]
-    folders = [*(Path(prefix.replace(_ORIGIN, str(folder))) for prefix in prefixes if prefix), folder, Path()]
-    wanted = Path(name)
-    names = [wanted, Path(wanted.name)] if wanted.is_absolute() else [wanted]
-    for place in (base / one for one in names for base in folders):
-        try:
-            if place.exists():
-                return place
-        except (OSError, ValueError):
-            continue
-    return None
 
 
 def _file_name(node: NodeHandle) -> str:
@@ -226,7 +211,7 @@ def _refuse(_file: bytes, _group: bytes, target: bytes, _object: bytes, _flags: 
 def _refuse_outside(file: bytes, group: bytes, target: bytes, node: bytes, flags: int, access: int, data: int) -> int:
     with suppress(BaseException):  # ctypes would lose it, and let HDF5 follow the link
         folder = Path(os.fsdecode(file)).resolve().parent
-        place = _first_place(os.fsdecode(target), folder)
+        place = first_place(os.fsdecode(target), folder)
         if place is None or (is_within(place, folder) and h5py.is_hdf5(place)):
             return 0
     return _refuse(file, group, target, node, flags, access, data)

@@ -18,13 +18,17 @@ from h5py import h5d, h5o, h5r, h5s, h5t
 
 from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError, UsageError
 from colonnade.filters.read_plan import MOST_AT_ONCE
+from colonnade.format.nodes import ByteDataset
+from colonnade.format.nodes import open_file as open_bytes
 from colonnade.h5 import capi
+from colonnade.h5.datatypes import describe_type
 from colonnade.h5.outside import check_rows
-from colonnade.h5.vetting import vet_region
+from colonnade.h5.vetting import address_of, open_file_of, raw_bytes, vet_region
 from colonnade.model import StoredType
 from colonnade.nodes import DatasetHandle, GroupHandle
 from colonnade.nodes.damage import hdf5_errors, raise_lack
-from colonnade.nodes.elements import has_references
+from colonnade.nodes.elements import has_references, is_shown_as_stored
+from colonnade.reader.files import ReadFile
 from colonnade.stored_dtypes import memory_dtype
 
 ReferenceElements = np.ndarray
@@ -86,6 +90,8 @@ class NewPlaces:
 
 def follow_reference(dataset: DatasetHandle, row: int, column: str) -> object:
     """What the object or region reference in a row of a column leads to, as an array; None where it leads nowhere."""
+    if is_shown_as_stored(describe_type(dataset.get_type())):
+        return _follow_in_bytes(dataset, row, column)
     try:
         return _follow(h5py.Dataset(dataset), row, column)
     except hdf5_errors(IndexError) as error:
@@ -115,6 +121,18 @@ def _follow(dataset: h5py.Dataset, row: int, column: str) -> object:
         return _read_region(target, h5r.get_region(reference, target.id))
     _check_size(target, target.size or 0)
     return target[()]
+
+
+def _follow_in_bytes(dataset: DatasetHandle, row: int, column: str) -> object:
+    """What a reference in the form of HDF5 1.12 leads to; h5py does not read these."""
+    source = raw_bytes(dataset)
+    if source is None:
+        raise UnsupportedError(f"column {column!r} holds references that h5py does not read", feature="references")
+    file = ReadFile(open_bytes(source), source, open_file_of(dataset), None, lambda _path, _target: None)
+    node = file.file.at(address_of(dataset))
+    if not isinstance(node, ByteDataset):
+        raise CorruptError("this is not a dataset", column=column, row=row)
+    return file.dataset(node, None).follow_reference(row, column)
 
 
 def _check_region(dataset: DatasetHandle, row: int) -> None:

@@ -105,6 +105,7 @@ class OpenFile:
         self.links: Links = "folder"  # see `outside`
         self.led_to: list[OpenFile] = []  # by external links
         self.notes: Notes = {}  # kept by layouts until the file is closed
+        self.left_to_library: dict[str, str] = {}  # of a file that our own reader could not open: its root, and why
         self.is_of_python = bool(file_id.get_access_plist().get_driver() == h5fd.fileobj_driver)
         self._is_read_only = bool(file_id.get_intent() == h5f.ACC_RDONLY)
         self._base = int(creation.get_userblock())

@@ -1,6 +1,6 @@
 """What a group, a dataset and their attributes can be asked: protocols.
 
-`ReadableGroup` and `ReadableDataset` have two implementations: `format/nodes.py` reads the bytes of a file,
+`ReadableGroup` and `ReadableDataset` have two implementations: `reader/` reads the bytes of a file,
 `h5/handles.py` asks libhdf5. A law compares them. `GroupHandle` and `DatasetHandle` are what h5py has for an object
 that libhdf5 has open; the functions of `h5/` take them. `Group` and `Dataset` are both: whoever changes a file has
 such, and whoever reads one uses only what is readable. `H5Group`, `H5Dataset` and `H5Attributes` are the objects of
@@ -97,11 +97,14 @@ if TYPE_CHECKING:
         """The open file that an object is in.
 
         notes: what layouts keep until the file is closed. links: how far links may lead out of the file.
+        left_to_library: the paths of objects that libhdf5 reads because our own reader does not know a feature, and
+        which.
         """
 
         name: str
         notes: Notes
         links: Links
+        left_to_library: dict[str, str]
 
         @property
         def place(self) -> Path | None:

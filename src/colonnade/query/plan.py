@@ -22,7 +22,7 @@ from colonnade.dataclass import dataclass
 from colonnade.indexes import KINDS
 from colonnade.indexes.base import BAD_INDEX, Asking, Costly, Found, Index, asked
 from colonnade.layouts.index_home import OpenIndex
-from colonnade.model import ColumnInfo, IndexInfo
+from colonnade.model import ColumnInfo, IndexInfo, LibraryRead
 from colonnade.pager.receipts import Trust
 from colonnade.predicate.bound import AllOf, AnyOf, Bound, BoundLeaf, Missing
 from colonnade.query.bind import columns_of
@@ -85,6 +85,8 @@ class ColumnRead:
 class Plan:
     """What a query reads. `str()` describes it; `found` holds the rows.
 
+    left_to_library: what libhdf5 reads because colonnade's own reader does not know a feature.
+
     >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
     >>> t = cn.open_table("run.h5", "events")
     >>> plan = t.where("energy > 5").explain()
@@ -98,6 +100,7 @@ class Plan:
     indexes_used: list[IndexUsed] = field(default_factory=list)
     indexes_skipped: list[IndexSkipped] = field(default_factory=list)
     columns: list[ColumnRead] = field(default_factory=list)
+    left_to_library: tuple[LibraryRead, ...] = ()
 
     @property
     def rows_to_test(self) -> Selection:
@@ -130,6 +133,7 @@ class Plan:
         for read in self.columns:
             chunks = f"{read.chunks_read:,} of {read.chunks_total:,} chunks, for the {read.why}"
             lines.append(("read" if read.chunks_read else "not read", read.column, chunks))
+        lines += [("by libhdf5", left.path, left.why) for left in self.left_to_library]
         return lines
 
     def _head(self) -> str:

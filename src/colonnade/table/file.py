@@ -16,7 +16,6 @@ import pyarrow as pa
 from colonnade import writing
 from colonnade.errors import ConflictError, FormatError, TableNotFound, UnsupportedError, UsageError
 from colonnade.layouts import Layout, follow_file, later_revision, layout_of, listed_columns, located
-from colonnade.layouts.foreign_hints import may_hold_foreign_tables
 from colonnade.model import ColumnOptions, Progress, TableInfo
 from colonnade.nodes import Dataset, Group
 from colonnade.nodes.attributes import Attributes, read_values
@@ -206,6 +205,8 @@ class File(Sealed):
 
     def _foreign_tables(self) -> dict[str, ForeignTable]:
         """Objects that can be read as tables although no layout describes them, by path."""
+        from colonnade.layouts.foreign_hints import may_hold_foreign_tables
+
         root = self._handle.root
         if root.path != "/" or not may_hold_foreign_tables(root):
             return {}

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.arrays import Int64s
+from colonnade.dataclass import replace
 from colonnade.errors import UsageError
 from colonnade.sealed import Sealed
 
@@ -401,7 +402,9 @@ class Query(ReadableRows):
           read      energy  1 of 1 chunks, for the test and result
           read      ts      1 of 1 chunks, for the result
         """
-        return self._table._file._consistent(lambda: self._search().plan([reader.column for reader in self._readers()]))
+        plan = self._table._file._consistent(lambda: self._search().plan([reader.column for reader in self._readers()]))
+        left = self._table._left_to_library()
+        return replace(plan, left_to_library=left) if left else plan
 
     def dereference(self, column: str) -> Iterator[np.ndarray | None]:
         """For each row the array, or the part of it, that its reference points to; None where it points nowhere.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Never, overload
 import numpy as np
 import pyarrow as pa
 
+from colonnade.dataclass import replace
 from colonnade.errors import ColonnadeError, ColumnNotFound, FormatError, UnsupportedError, UsageError
 from colonnade.model import (
     AUTO,
@@ -19,6 +20,7 @@ from colonnade.model import (
     ColumnsByName,
     Finding,
     IndexInfo,
+    LibraryRead,
     Progress,
     StringStorage,
     TableInfo,
@@ -407,7 +409,19 @@ class Table(ReadableRows):
     def info(self) -> TableInfo:
         """The table as plain data, as of the last commit."""
         self._look()
+        left = self._left_to_library()
+        if left != self._info.left_to_library:
+            self._info = replace(self._info, left_to_library=left)
         return self._info
+
+    def _left_to_library(self) -> tuple[LibraryRead, ...]:
+        """The objects of this table that libhdf5 reads instead of our own reader, as far as they were opened."""
+        left = self._group.file.left_to_library
+        if not left:
+            return ()
+        below = f"{self._group.path.rstrip('/')}/"
+        own = {path: why for path, why in left.items() if path == "/" or f"{path}/".startswith(below)}
+        return tuple(LibraryRead(path, why) for path, why in own.items())
 
     @property
     def path(self) -> str:

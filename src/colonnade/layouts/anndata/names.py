@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from colonnade.errors import DataError
-from colonnade.layouts.frame_options import check_labels_and_texts
 from colonnade.model import TableText, is_utf8
 
 FRAME = "an AnnData data frame"  # in messages
@@ -70,6 +69,8 @@ def check_name(name: str, _allow_reserved: bool = False) -> None:
 
 def check_members(columns: Sequence[str], labels: Sequence[str], text: TableText) -> None:
     """Refuse what a frame cannot store: several row labels, a title or description, a column named `_index`."""
+    from colonnade.layouts.frame_options import check_labels_and_texts
+
     check_labels_and_texts(labels, text, FRAME, "row labels")
     if UNNAMED in columns:
         raise DataError("a column cannot have this name, which is that of row labels", column=UNNAMED)

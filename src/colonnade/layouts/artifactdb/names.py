@@ -7,7 +7,6 @@ from typing import Literal
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
-from colonnade.layouts.frame_options import check_labels_and_texts
 from colonnade.model import TableText, is_utf8
 
 FRAME = "an ArtifactDB data frame"  # in messages
@@ -108,4 +107,6 @@ def check_name(name: str, _allow_reserved: bool = False) -> None:
 
 def check_members(_columns: Sequence[str], labels: Sequence[str], text: TableText) -> None:
     """Refuse what a frame cannot store: several row labels, a title or a description."""
+    from colonnade.layouts.frame_options import check_labels_and_texts
+
     check_labels_and_texts(labels, text, FRAME, "row names")
