@@ -18,16 +18,16 @@ from tools.architecture import room_of, source_files
 
 MOST_EXPRESSIONS = 3.1  # percent
 MOST_WORDS = {
-    "anndata": 173,
+    "anndata": 125,
     "cli": 2,
     "columns": 59,
     "dataclass": 14,
     "edit": 11,
     "exchange": 83,
-    "h5": 58,
+    "h5": 44,
     "indexes": 4,
     "kernels": 4,
-    "layouts": 191,
+    "layouts": 172,
     "model": 2,
     "nodes": 3,
     "query": 6,

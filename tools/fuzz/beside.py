@@ -11,7 +11,7 @@ import numpy as np
 import colonnade as cn
 from colonnade.anndata.sparse_matrix import SparseMatrix
 from colonnade.anndata.values import Members
-from colonnade.h5.nodes import member, member_names
+from colonnade.nodes.members import member_names
 from colonnade.sparse import find_sparse, verify_sparse
 from tools.fuzz.answers import Answers
 from tools.fuzz.turns import Turn
@@ -24,9 +24,9 @@ _SOME = 20
 
 def read_elements(file: Any, answers: Answers, turn: Turn) -> None:
     """Members of the file as elements: objects without a mark are read by what they look like."""
-    names = (answers.ask("members", lambda: member_names(file.h5)) or [])[:MOST_ITEMS]
+    names = (answers.ask("members", lambda: member_names(file._handle.root)) or [])[:MOST_ITEMS]
     for name in names if turn.every_column or not names else [names[turn.column % len(names)]]:
-        answers.ask(f"{name} element", lambda name=name: told(cn.read_element(member(file.h5, name))))  # type: ignore[misc]
+        answers.ask(f"{name} element", lambda name=name: told(cn.read_element(file, name)))  # type: ignore[misc]
 
 
 def told(value: Any, depth: int = 0) -> Any:

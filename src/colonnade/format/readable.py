@@ -12,20 +12,20 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any, Never, TypeVar, cast
+from typing import TYPE_CHECKING, Never, TypeVar, cast
 
 import numpy as np
 
 from colonnade import kernels, limits
 from colonnade.arrays import Image, Octets
-from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError, UsageError
+from colonnade.errors import ColonnadeError, CorruptError, FormatError, UnsupportedError, UsageError
 from colonnade.filters.chunk_reader import ChunkReader
 from colonnade.filters.read_plan import MOST_AT_ONCE, ChunkForm
 from colonnade.filters.undo import Pipeline
 from colonnade.format.attributes import StoredAttribute
 from colonnade.format.chunk_maps import RunMap, ShiftedBytes, StoredChunkMap
 from colonnade.format.datatype import in_memory
-from colonnade.format.elements import decode_elements, to_memory
+from colonnade.format.elements import array_dtype, decode_array, decode_elements, to_memory
 from colonnade.format.global_heap import GlobalHeap, reference_dtype
 from colonnade.format.headers import reference_count
 from colonnade.format.links import Link
@@ -34,9 +34,9 @@ from colonnade.format.source import UnknownToReader
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, DatasetInfo, FilterInfo, StoredType
 from colonnade.nodes.attributes import plain_value
 from colonnade.nodes.chunk_source import ChunkLocator, ChunkSource
-from colonnade.nodes.elements import claims_too_much, is_shown_as_stored
+from colonnade.nodes.elements import TEXT_BYTES, box_of, claims_too_much, cut_box, is_shown_as_stored
 from colonnade.nodes.heap_source import AS_BYTES, HeapSource, check_lengths
-from colonnade.nodes.paths import decode_name, encode_name, join_path
+from colonnade.nodes.paths import encode_name, join_path
 from colonnade.nodes.protocols import Attribute, Child, NodeKind, ObjectReference
 from colonnade.pager.sources import ByteSource
 from colonnade.stored_dtypes import LARGEST_ELEMENT
@@ -393,6 +393,10 @@ class ReadDataset(ReadNode):
         return info
 
     def stored_bytes(self) -> int:
+        return self._all_stored_bytes
+
+    @cached_property
+    def _all_stored_bytes(self) -> int:
         storage = self.node.header.storage
         if storage.storage == "compact":
             return len(storage.elements)
@@ -518,7 +522,7 @@ class ReadDataset(ReadNode):
                 feature="arrays that exceed what is read at once",
                 path=target.path,
             )
-        return target.read_array()
+        return target.read_array()[()]
 
     def _follow_by_library(self, row: int, column: str) -> object:
         """Region references are in the global heap, in the form of libhdf5's selections."""
@@ -527,12 +531,36 @@ class ReadDataset(ReadNode):
         node = self.opened.library(self.path)
         return None if node is None else cast("Dataset", node).follow_reference(row, column)
 
+    def _in_library(self, error: UnknownToReader) -> Dataset:
+        """This dataset as libhdf5 has it; the error if libhdf5 is not to be used."""
+        node = self.opened.leave(self.path, error)
+        if node is None:
+            raise error
+        return cast("Dataset", node)
+
     def array_dtype(self) -> np.dtype:
-        return self.node.array_dtype
+        try:
+            return array_dtype(self.node.header.type)
+        except UnknownToReader as error:
+            return self._in_library(error).array_dtype()
 
     def check_readable(self, count: int) -> None:
-        self.node.check_known()
-        claimed, stored = count * self.array_dtype().itemsize, self.stored_bytes()
+        if self.is_null:
+            raise FormatError(f"{self.path} holds nothing, not even an element", path=self.path)
+        try:
+            dtype = array_dtype(self.node.header.type)
+            self.node.check_known()
+        except UnknownToReader as error:
+            self._in_library(error).check_readable(count)
+        else:
+            self._check_claims(count, dtype)
+
+    def _check_claims(self, count: int, dtype: np.dtype) -> None:
+        """Refuse to allocate memory for elements that are not in the file."""
+        claimed = count * max(dtype.itemsize, TEXT_BYTES if dtype.kind in "SO" else 1)
+        stored = min(self._all_stored_bytes, self.opened.bytes.size)
+        if self.chunk_shape is not None and stored:  # a chunk is unpacked whole
+            claimed = max(claimed, prod(self.chunk_shape) * dtype.itemsize)
         if claims_too_much(claimed, stored, bool(self.node.header.filters)):
             raise UnsupportedError(
                 f"{self.path} claims {claimed:,} bytes, {stored:,} are stored: it is not read",
@@ -540,17 +568,31 @@ class ReadDataset(ReadNode):
                 path=self.path,
             )
 
-    def read_array(self, part: tuple[slice, ...] = ()) -> Any:
-        shape = self.shape
-        box = [range(*one.indices(length)) for one, length in zip(part, shape, strict=False)]
-        box += [range(length) for length in shape[len(box) :]]
-        whole = [range(axis.start, axis[-1] + 1) if axis else range(0) for axis in box]
-        values = self.node.read(whole)[tuple(slice(None, None, axis.step) for axis in box)]
+    def read_array(self, part: tuple[slice, ...] = ()) -> np.ndarray:
+        box = box_of(self.shape, part)
+        whole = [range(min(axis[0], axis[-1]), max(axis[0], axis[-1]) + 1) if axis else range(0) for axis in box]
+        try:
+            values = self._read_box(whole)
+        except UnknownToReader as error:
+            return self._in_library(error).read_array(part)
+        return values if whole == box else values[tuple(slice(None, None, axis.step) for axis in box)]
+
+    def _read_box(self, box: list[range]) -> np.ndarray:
+        """The elements of a box, piece by piece: what they take as they are stored is not in memory at once."""
         stored = self.node.header.type
-        if stored.kind == "boolean":
-            return values.astype(bool)
-        if stored.kind == "text":
-            strings = np.empty(values.shape, dtype=object)
-            strings.reshape(-1)[:] = [decode_name(value) for value in values.reshape(-1).tolist()]
-            return strings
-        return values if shape or values.ndim else values[()]
+        pieces = list(cut_box(box, self.chunk_shape, stored.size, _PIECE_BYTES))
+        if len(pieces) == 1:
+            return self._read_piece(box)
+        sample = decode_array(np.zeros((0, stored.size), np.uint8), stored, GlobalHeap(self.node.source), self.path)
+        values = np.empty((*(len(axis) for axis in box), *sample.shape[1:]), dtype=sample.dtype)
+        for piece in pieces:
+            target = (slice(at.start - axis.start, at.stop - axis.start) for at, axis in zip(piece, box, strict=True))
+            values[tuple(target)] = self._read_piece(piece)
+        return values
+
+    def _read_piece(self, box: list[range]) -> np.ndarray:
+        stored = self.node.header.type
+        rows = self.node.read_stored(box).reshape(-1, stored.size)
+        values = decode_array(rows, stored, GlobalHeap(self.node.source), self.path)
+        shaped = values.reshape((*(len(axis) for axis in box), *values.shape[1:]))
+        return shaped if shaped.flags.writeable else shaped.copy()
