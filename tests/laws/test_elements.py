@@ -143,7 +143,7 @@ def differences(
     with cn.open(path) as file, cn.open(path) as by_library:
         root = by_library.h5
         for name in paths_of(path):
-            if not is_compared(root[name]):
+            if not is_compared(root.get(name)):
                 continue
             own = outcome(lambda name=name: cn.read_element(file, name, pandas=pandas))  # type: ignore[misc]
             other = outcome(lambda name=name: cn.read_element(root[name], pandas=pandas))  # type: ignore[misc]

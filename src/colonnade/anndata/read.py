@@ -68,6 +68,7 @@ def read_element(source: Target | File | H5Node, name: str | None = None, *, pan
     if is_of_h5py(source):
         return read_at(H5Source(cast("H5Node", source)), "" if name is None else name.strip("/"), pandas)
     if isinstance(source, File):
+        source._check_open()
         return read_at(FileSource(source), source._absolute(name or ""), pandas)
     file = open_file(cast("Target", source))
     elements = FileSource(file)

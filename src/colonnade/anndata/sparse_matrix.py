@@ -23,16 +23,15 @@ from colonnade.nodes.members import find_member, is_array, open_member
 from colonnade.selection import integers
 
 T = TypeVar("T")
-OLD_FORMAT, OLD_SHAPE = "h5sparse_format", "h5sparse_shape"
 
 
 def _form_of(group: Group) -> tuple[str, tuple[int, int]]:
     """ "csr" or "csc", and the shape. A matrix without attributes is that of a 10x Genomics file, in CSC."""
-    kind, old = read_text(group, "encoding-type"), read_text(group, OLD_FORMAT)
+    kind, old = read_text(group, "encoding-type"), read_text(group, "h5sparse_format")
     if kind is None and old not in (None, "csr", "csc"):
         raise FormatError(f"{group.path} is a sparse matrix of the form {old!r}", path=group.path)
     form = "csr" if (kind or old) in ("csr", "csr_matrix") else "csc"
-    names = [name for name in ("shape", OLD_SHAPE) if group.attribute_storage(name) is not None]
+    names = [name for name in ("shape", "h5sparse_shape") if group.attribute_storage(name) is not None]
     return form, _shape(group, names[0]) if names else _tenx_shape(group)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from colonnade.layouts.anndata.describe import rows_of
-from colonnade.layouts.anndata.write import check_has_one_face
+from colonnade.layouts.anndata.names import check_has_one_face
 from colonnade.layouts.index_home import PlacedIndex, remove_index
 from colonnade.layouts.index_home import place_index as place_in_home
 from colonnade.layouts.named_indexes import name_index, named_indexes, rename_named
