@@ -21,7 +21,7 @@ from colonnade.format.readable import ReadFile
 from colonnade.format.source import UnknownToReader
 from colonnade.nodes.protocols import Notes
 from colonnade.pager import disk
-from colonnade.pager.locks import WaitRequest, check_no_other_writes
+from colonnade.pager.locks import WaitRequest
 from colonnade.pager.options import Care, Links, Mode, Target
 from colonnade.pager.readers import CommittedFile, read_between_commits
 from colonnade.pager.recovery import check_whole
@@ -63,9 +63,7 @@ def _open_to_read(target: Target, care: Care) -> ByteHandle | None:
         if not path.is_file() or path.stat().st_size == 0:
             return None  # refused there
         path = path.resolve()
-        committed = CommittedFile(path, str(path), disk.DISK, care.timeout, care.locking)
-        if care.locking != "none":
-            check_no_other_writes(path, disk.DISK)
+        committed = CommittedFile(path, str(path), disk.DISK, care.timeout, care.locking, refuses_other_writers=True)
         return _readable(ByteHandle(committed, care, path), care)
     elif hasattr(target, "read") and hasattr(target, "seek"):
         stream, name = target, str(getattr(target, "name", "the file object"))
@@ -102,11 +100,11 @@ def _open_url(url: str) -> IO[bytes]:
 class _Context:
     """The file that byte nodes are in."""
 
-    def __init__(self, name: str, notes: Notes, links: Links, place: Path | None) -> None:
+    def __init__(self, name: str, notes: Notes, links: Links, path: Path | None) -> None:
         self.name = name
         self.notes = notes
         self.links = links
-        self.place = place
+        self.place = path
 
 
 class ByteHandle:
@@ -201,10 +199,12 @@ class ByteHandle:
             self._library = open_by_library(self._stream if self.path is None else self.path, "r", care=self._care)
         return self._library
 
-    def _open_by_library(self, path: str) -> Node | None:
-        """The object at a path, for which our own reader is not enough."""
+    def _open_by_library(self, path: str, address: int | None) -> Node | None:
+        """The object at a path, or at an address, for which our own reader is not enough."""
         handle = self._by_library()
         handle.refresh()
+        if address is not None:
+            return handle.open_at(address)
         return handle.root.open_dataset(path) or handle.root.open_group(path)
 
     def take_failure(self, error: Exception | None = None) -> BaseException | None:

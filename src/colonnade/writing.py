@@ -26,5 +26,5 @@ else:
         from colonnade.h5 import attributes, datasets, handles, links, row_sink
 
         modules = (handles, row_sink, links, datasets, attributes)
-        found = globals()[name] = next(getattr(module, name) for module in modules if hasattr(module, name))
-        return found
+        function = globals()[name] = next(getattr(module, name) for module in modules if hasattr(module, name))
+        return function

@@ -1,13 +1,14 @@
-"""Runs the cases of this folder (README.txt says how they read), and counts the chunks that HDF5 is asked for.
+"""Runs the cases of this folder (README.txt says how they read), and counts the chunks that are located to be read.
 
-Every read of rows goes through one call of the C library; it is watched here. So what is counted is what was read.
+Every read of rows asks a chunk map for its chunks, or reads a box of elements as they are stored. Both are watched,
+so what is counted is what was read.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from h5py import h5i
 
 import colonnade as cn
 from colonnade.filters.read_plan import Located
-from colonnade.h5 import capi
-from colonnade.h5.chunks import LibraryChunkMap
+from colonnade.format.chunk_maps import StoredChunkMap
+from colonnade.format.nodes import ByteDataset
 
 FOLDER = Path(__file__).parent
 LINE = re.compile(r"(?P<word>\w+)\s*(?P<rest>.*)")
@@ -151,45 +151,39 @@ def numbers(text: str) -> list[int]:
 
 
 class Watch:
-    """The elements of datasets that were asked for, by the path of the dataset."""
+    """The rows of datasets that were read, by the address of the dataset."""
 
     def __init__(self) -> None:
-        self.ranges: dict[str, list[tuple[int, int]]] = {}
+        self.ranges: dict[int, list[tuple[int, int]]] = {}
 
-    def note(self, dataset: Any, space: Any) -> None:
-        first, last = space.get_select_bounds()
-        name = h5i.get_name(dataset).decode()
-        self.ranges.setdefault(name, []).append((int(first[0]), int(last[0])))
+    def note(self, dataset: ByteDataset, first: int, last: int) -> None:
+        self.ranges.setdefault(dataset.address, []).append((first, last))
 
-    def note_chunk(self, dataset: Any, number: int, chunk_rows: int) -> None:
-        """A chunk that was read past the library."""
-        first = number * chunk_rows
-        self.ranges.setdefault(h5i.get_name(dataset).decode(), []).append((first, first + chunk_rows - 1))
-
-    def chunks(self, name: str, chunk_rows: int) -> set[int]:
+    def chunks(self, file: cn.File, name: str, chunk_rows: int) -> set[int]:
         """The chunks of a column of which an element was read."""
-        ranges = self.ranges.get(f"/t/{name}", [])
+        dataset = file._handle.root.open_dataset(f"/t/{name}")
+        ranges = self.ranges.get(dataset.address or 0, []) if dataset is not None else []
         return {chunk for first, last in ranges for chunk in range(first // chunk_rows, last // chunk_rows + 1)}
 
 
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     noted = Watch()
-    before = capi.read
+    read_before, located_before = ByteDataset.read_stored, StoredChunkMap.located
 
-    def read(dataset: Any, memory_type: Any, memory_space: Any, file_space: Any, address: int) -> None:
-        noted.note(dataset, file_space)
-        before(dataset, memory_type, memory_space, file_space, address)
+    def read_stored(dataset: ByteDataset, box: Sequence[range]) -> Any:
+        if box and box[0]:
+            noted.note(dataset, box[0].start, box[0].stop - 1)
+        return read_before(dataset, box)
 
-    located_before = LibraryChunkMap.located
-
-    def located(chunk_map: LibraryChunkMap, numbers: Any, n_wanted: int) -> Located:
+    def located(chunk_map: StoredChunkMap, numbers: Any, n_wanted: int) -> Located:
+        chunk_rows = chunk_map._form.chunk_rows
         for number in numbers:
-            noted.note_chunk(chunk_map._dataset, int(number), chunk_map._form.chunk_rows)
+            noted.note(chunk_map._node, int(number) * chunk_rows, (int(number) + 1) * chunk_rows - 1)
         return located_before(chunk_map, numbers, n_wanted)
 
-    monkeypatch.setattr(capi, "read", read)
-    monkeypatch.setattr(LibraryChunkMap, "located", located)
+    monkeypatch.setattr(ByteDataset, "read_stored", read_stored)
+    monkeypatch.setattr(StoredChunkMap, "located", located)
     return noted
 
 
@@ -249,7 +243,7 @@ def test_case(case: Case, tmp_path: Path, watch: Watch, monkeypatch: pytest.Monk
         query = question(case, file["t"])
         watch.ranges.clear()
         answer = query.count() if case.select is None else query.to_arrow().num_rows
-        read = {name: watch.chunks(name, options.chunk_rows) for name, options in case.options.items()}
+        read = {name: watch.chunks(file, name, options.chunk_rows) for name, options in case.options.items()}
         check_found(case, query)
         assert answer == query.count()
         for name, options in case.options.items():

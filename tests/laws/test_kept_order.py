@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import colonnade as cn
-from colonnade import limits
-from colonnade.indexes import sorted_rows
+from colonnade import limits, writing
 from tests.conftest import SetLimits
 
 COLUMNS = {
@@ -77,7 +76,7 @@ def rows_written(monkeypatch: pytest.MonkeyPatch, path: Path, n_rows: int, added
     """How many rows of the index an append writes."""
     cn.write(path, {"x": np.arange(n_rows) * 2}, "t", columns={"x": cn.column(chunk_rows=1024)})
     counts = []
-    write = sorted_rows.write_rows  # type: ignore[attr-defined]
+    write = writing.write_rows
 
     def counting(dataset: Any, stored: Any, start: int, image: Any, count: int) -> None:
         counts.append(count)
@@ -85,7 +84,7 @@ def rows_written(monkeypatch: pytest.MonkeyPatch, path: Path, n_rows: int, added
 
     with cn.open(path, "r+", durability="fast") as file, monkeypatch.context() as patch:
         file["t"].build_index("x", "sorted_rows")
-        patch.setattr(sorted_rows, "write_rows", counting)
+        patch.setattr(writing, "write_rows", counting)
         file["t"].append({"x": added})
         assert file["t"].verify_indexes() == [] and file["t"].indexes[0].trusted
     return sum(counts)

@@ -24,7 +24,7 @@ import colonnade as cn
 from colonnade.columns.mapping import TEXT
 from colonnade.columns.read import ColumnReader
 from colonnade.h5.datasets import describe_dataset
-from colonnade.h5.handles import LibraryDataset
+from colonnade.h5.handles import LibraryDataset, LibraryGroup
 from colonnade.layouts import LAYOUTS
 from colonnade.layouts.hep001 import raw
 from colonnade.model import CategoriesInfo, Coded, ColumnInfo, Plain, Pointers, TableInfo
@@ -69,8 +69,8 @@ class EncodedColumn:
             chunks = (97 if len(self.companion) < 5000 else 1 << 16,)
             apart.create_dataset(self.name, data=self.companion, chunks=chunks, maxshape=(None,), compression="gzip")
 
-    def opened(self, apart: h5py.Group) -> Any:
-        return LibraryDataset.of(apart[self.name].id) if isinstance(self.companion, np.ndarray) else self.companion
+    def opened(self, apart: Any) -> Any:
+        return apart.open_dataset(self.name) if isinstance(self.companion, np.ndarray) else self.companion
 
     def info(self, dataset: Any) -> ColumnInfo:
         found = describe_dataset(dataset)
@@ -82,7 +82,7 @@ class EncodedColumn:
     def reader(self, file: h5py.File) -> ColumnReader:
         """Of a file that the column alone was written to."""
         dataset = LibraryDataset.of(file[self.name].id)
-        return ColumnReader(self.info(dataset), dataset, self.opened(file["apart"]))
+        return ColumnReader(self.info(dataset), dataset, self.opened(LibraryGroup.of(file["apart"].id)))
 
 
 def picked(n_choices: int, seed: int = 5, n_rows: int = N_ROWS) -> np.ndarray[Any, Any]:
@@ -237,7 +237,7 @@ def encoded_layout(monkeypatch: pytest.MonkeyPatch, columns: list[EncodedColumn]
     def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
         dataset, companion = hep001.open_column(group, replace(column, form=Plain()))
         if column.name in named:
-            companion = named[column.name].opened(h5py.Group(group)["/apart"])
+            companion = named[column.name].opened(group.open_group("/apart"))
         return dataset, companion
 
     monkeypatch.setattr(raw, "describe", describe)

@@ -89,7 +89,7 @@ def chunk_bytes(file_bytes: bytes) -> dict[str, dict[int, tuple[int, int]]]:
 def recorded(data: bytes, warm: bool = True) -> Iterator[tuple[Recorder, Any]]:
     """The table, opened through a recorder; what opening reads is forgotten when `warm`."""
     stream = Recorder(data)
-    with cn.open(stream) as file:
+    with cn.open(stream, n_threads=1) as file:  # more threads read ahead
         table = file["t"]
         if warm:
             stream.reads.clear()

@@ -252,7 +252,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
 
 
 def test_files_of_others(tmp_path: Path) -> None:
-    """An h5py file is read, and its sparse columns are not changed; of a file object they cannot be seen."""
+    """An h5py file and a file object are read; the sparse columns of an h5py file are not changed."""
     path = tmp_path / "t.h5"
     make(path, some(*KINDS["double"]))
     with h5py.File(path) as plain, cn.open(plain) as file:
@@ -271,11 +271,9 @@ def test_files_of_others(tmp_path: Path) -> None:
             with pytest.raises(UsageError, match="opened from a path"):
                 change()
         file["t"].update("d", [1], [0.5])
+        changed = file["t"].to_arrow()
     with cn.open(io.BytesIO(path.read_bytes())) as file:
-        assert file["t"].columns == ["n", "d", "s"] and "/t/s" in [one.path for one in file["t"].problems]
-        assert file["t"].select("n", "d").to_arrow().num_rows == N
-        with pytest.raises(FormatError, match="'s'"):
-            file["t"].to_arrow()
+        assert file["t"].to_arrow().equals(changed)
     with cn.open(path, "r+") as file:
         file["t"].update("s", [1], [0.5])
     same(path)

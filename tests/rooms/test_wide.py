@@ -17,7 +17,10 @@ from h5py import h5a, h5f
 
 import colonnade as cn
 from colonnade import limits
-from colonnade.h5 import datasets, links
+from colonnade.format import attributes as stored_attributes
+from colonnade.format.readable import ReadDataset, ReadGroup
+from colonnade.format.source import Fields
+from colonnade.h5 import datasets
 from colonnade.h5.handles import LibraryDataset, LibraryGroup
 from colonnade.layouts import Layout, layout_of
 from colonnade.model import DatasetInfo, LazyColumns, TableInfo
@@ -141,10 +144,38 @@ def test_attributes_are_listed_in_one_pass(tmp_path: Path, libver: str, monkeypa
         return open_one(*args, **named)
 
     monkeypatch.setattr(h5a, "open", spy)
-    with cn.open_table(path) as table:
-        attrs = dict(table.attrs)
+    with cn.open(path, "r+") as opened_file:
+        attrs = dict(opened_file["t"].attrs)
     assert {attrs[f"note {number}"] for number in range(300)} == set(range(300))
     assert opened and not any(opened)
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_attributes_cost_in_proportion_to_their_number(
+    tmp_path: Path, libver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is read from the list of all, or found in it: looking it up in the whole list was quadratic."""
+    n_parsed = [0]
+    parse = stored_attributes.decode_attribute
+
+    def counted(fields: Fields) -> stored_attributes.AttributeMessage:
+        n_parsed[0] += 1
+        return parse(fields)
+
+    monkeypatch.setattr(stored_attributes, "decode_attribute", counted)
+    costs = []
+    for n_attributes in (300, 1200):
+        path = tmp_path / f"{n_attributes}.h5"
+        with h5py.File(path, "w", libver=libver) as file:
+            cn.write(file, {"x": [1, 2]}, table="t")
+            for number in range(n_attributes):
+                file["t"].attrs[f"note {number}"] = number
+        n_parsed[0] = 0
+        with cn.open_table(path) as table:
+            attrs = dict(table.attrs)
+        assert {attrs[f"note {number}"] for number in range(n_attributes)} == set(range(n_attributes))
+        costs.append(n_parsed[0])
+    assert costs[1] < 5 * costs[0] < 10_000
 
 
 class Described:
@@ -152,7 +183,7 @@ class Described:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.n_datasets = 0
-        for kind in (LibraryDataset,):
+        for kind in (LibraryDataset, ReadDataset):
             monkeypatch.setattr(kind, "describe", self._counted(kind.describe))
 
     def _counted(self, describe: Callable[[Any], DatasetInfo]) -> Callable[[Any], DatasetInfo]:
@@ -231,12 +262,12 @@ def test_a_damaged_column_of_a_wide_frame_stays_a_column(tmp_path: Path, layout:
 
 def test_tables_are_found_without_a_look_at_their_columns(wide: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """To find the only table of a file, every column was looked at: most of the cost of reading one of 20,000."""
-    looked_at: list[bytes] = []
-    child = links._child
-    monkeypatch.setattr(links, "_child", lambda group, name: (looked_at.append(name), child(group, name))[1])
+    looked_at: list[str] = []
+    child = ReadGroup._child
+    monkeypatch.setattr(ReadGroup, "_child", lambda group, link: (looked_at.append(link.name), child(group, link))[1])
     with cn.open(wide) as file:
         assert file.tables() == ["/t"]
-    assert b"t" in looked_at and len(looked_at) < 10
+    assert "t" in looked_at and len(looked_at) < 10
 
 
 def test_the_pandas_form_of_a_wide_table_is_kept(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def _array_entry(group: Group, path: str, name: str) -> Facts:
         return _entry(path, "broken", problem="a dataset that cannot be opened")
     try:
         info = dataset.describe()
-        shape = None if dataset.shape is None else list(dataset.shape)
+        shape = None if dataset.is_null else list(dataset.shape)
         return _entry(path, "array", shape=shape, type=str(info.type), bytes=dataset.stored_bytes())
     except hdf5_errors() as error:
         return _entry(path, "broken", problem=f"a dataset whose header cannot be read: {error}")

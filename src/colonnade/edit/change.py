@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +34,7 @@ from colonnade.layouts.anndata_view import Recipe, Touched, faced_options, follo
 from colonnade.layouts.index_home import OpenIndex
 from colonnade.model import DEFAULT_CHUNK_ROWS, Coded, ColumnInfo, ColumnOptions, Progress, TableInfo
 from colonnade.nodes import Group
+from colonnade.nodes.elements import column_node
 from colonnade.nodes.paths import dataset_at, encode_name, group_at, join_path
 from colonnade.pager.receipts import Receipts
 from colonnade.selection import Selection, row_numbers
@@ -586,12 +586,3 @@ def set_attributes(
         set_texts_of(table.journaled(), join_path(table.info.path, column.name), {**dict.fromkeys(without), **new})
     else:
         write_values(column_node(table.group, column), new, without)
-
-
-def column_node(group: Group, column: ColumnInfo) -> Any:
-    """The dataset or group of a column, which holds its attributes."""
-    link = column.link or column.name
-    node = group.open_dataset(link) or group.open_group(link)
-    if node is None:
-        raise FormatError(f"cannot open column {column.name!r}: {column.problem}", column=column.name)
-    return node

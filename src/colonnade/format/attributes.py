@@ -14,17 +14,18 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
-from colonnade.errors import DataError
+from colonnade.errors import CorruptError, DataError
 from colonnade.format.dataspace import decode_dataspace, encode_extent
 from colonnade.format.datatype import decode_datatype, encode_datatype
 from colonnade.format.fractal_heap import NamedForm, NamedHeap
 from colonnade.format.global_heap import GlobalHeap
 from colonnade.format.headers import ATTRIBUTE, ATTRIBUTE_INFO, SHARED, Message, follow_shared
-from colonnade.format.source import Fields, HDF5Source
+from colonnade.format.source import Fields, HDF5Source, UnknownToReader
 from colonnade.format.values import decode_values
 from colonnade.model import StoredType
 
@@ -92,6 +93,16 @@ def find_attribute(source: HDF5Source, messages: list[Message], name: str) -> St
             if attribute.name == name:
                 return attribute
     return None
+
+
+def attributes_by_name(source: HDF5Source, messages: list[Message]) -> dict[str, tuple[bytes, int]]:
+    """The bytes and the message flags of each attribute by its name; not of those whose name cannot be read."""
+    named: dict[str, tuple[bytes, int]] = {}
+    for data, flags in iter_attributes(source, messages):
+        with suppress(CorruptError, UnknownToReader):
+            name = attribute_name(decode_attribute(source.as_fields(data, "attribute")))
+            named.setdefault(name, (data, flags))
+    return named
 
 
 def decode_attribute(fields: Fields) -> AttributeMessage:

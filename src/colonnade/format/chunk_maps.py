@@ -104,8 +104,8 @@ class ChunkMap:
         if len(data) != form.length:
             text = "contradicts the filter message about whether the chunk is filtered"
             raise self.source.as_fields(b"", "the layout message").wrong(text)
-        found = decode_records(data, form)
-        yield _placed(found, np.zeros((1, len(layout.chunk)), dtype=np.int64))
+        records = decode_records(data, form)
+        yield _placed(records, np.zeros((1, len(layout.chunk)), dtype=np.int64))
 
     def _read_fixed(self, low: tuple[int, ...], high: tuple[int, ...]) -> Iterator[Records]:
         for elements in _fixed_elements(self.source, self._address, self._grid, (low, high)):
@@ -143,7 +143,7 @@ class ChunkMap:
             rank, size = len(self.layout.chunk), node.header.record_size
             what = f"B-tree header at byte {address}"
             form = form_of(self.source, size, rank, self.layout.n_sections, self.filtered, what)
-            lead, last = (b"" if one is None else one for one in (node.low, node.high))
+            lead, last = (b"" if bound is None else bound for bound in (node.low, node.high))
             places = decode_records(lead + node.data + last, form).grid.tolist()
             if any(first >= second for first, second in pairwise(places)):
                 raise self.source.as_fields(b"", f"B-tree at byte {address}").wrong("has records out of order")
@@ -266,9 +266,14 @@ class OrdinaryChunkMap:
         def keep(low: bytes, high: bytes) -> bool:
             return int.from_bytes(low[8:16], "little") < last and int.from_bytes(high[8:16], "little") >= first
 
+        before = np.full((1, rank), -1, dtype=np.int64)
         for leaf in read_leaves(self.source, address, CHUNKS, key_size, keep):
             if leaf.n_children:
-                yield self._decode_leaf(leaf, key_size)
+                chunks = self._decode_leaf(leaf, key_size)
+                if not _increases(np.concatenate([before, chunks.grid])):
+                    raise self.source.wrong("version 1 B-tree node", leaf.address, "has chunks that are not in order")
+                before = chunks.grid[-1:]
+                yield chunks
 
     def _decode_leaf(self, leaf: TreeLeaf, key_size: int) -> StoredChunks:
         step = key_size + self.source.offset_size
@@ -286,6 +291,13 @@ class OrdinaryChunkMap:
         return self.source.wrong(f"{self.storage.map}", address, text)
 
 
+def _increases(grid: Grid) -> bool:
+    """Whether each position in a grid comes after the one before it, the last dimension varying fastest."""
+    steps = np.diff(grid, axis=0)
+    decisive = (steps != 0).argmax(axis=1)
+    return bool((steps[np.arange(len(steps)), decisive] > 0).all())
+
+
 def _chunks(grid: Grid, address: object, size: object, mask: object) -> StoredChunks:
     return StoredChunks(grid, *(np.asarray(part, dtype=np.uint64) for part in (address, size, mask)))
 
@@ -299,8 +311,8 @@ def _numbers(rows: Octets) -> RecordNumbers:
 
 def _positions(rows: Octets) -> Grid:
     """Several numbers of 8 bytes per row; those that are too large for any file are made smaller, but stay large."""
-    found: RecordNumbers = np.ascontiguousarray(rows).view("<u8").reshape(len(rows), rows.shape[1] // 8)
-    return np.minimum(found, 1 << 62).astype(np.int64)
+    numbers: RecordNumbers = np.ascontiguousarray(rows).view("<u8").reshape(len(rows), rows.shape[1] // 8)
+    return np.minimum(numbers, 1 << 62).astype(np.int64)
 
 
 # -- elements of maps --
@@ -399,12 +411,12 @@ def _slots(low: tuple[int, ...], high: tuple[int, ...], counts: tuple[int, ...])
 def _grid_of(first: int, count: int, counts: tuple[int, ...]) -> Grid:
     """The grid positions of consecutive slots. The first dimension may be unlimited, so it has no modulus."""
     left = np.arange(first, first + count, dtype=np.int64)
-    found = np.empty((count, len(counts)), dtype=np.int64)
+    grid = np.empty((count, len(counts)), dtype=np.int64)
     for axis in range(len(counts) - 1, 0, -1):
-        found[:, axis] = left % counts[axis]
+        grid[:, axis] = left % counts[axis]
         left //= counts[axis]
-    found[:, 0] = left
-    return found
+    grid[:, 0] = left
+    return grid
 
 
 def _placed(records: Records, grid: Grid) -> Records:
@@ -434,11 +446,11 @@ class StoredChunkMap(CachedChunkMap):
         return None
 
     def find_all(self) -> dict[int, ChunkPlace]:
-        found: dict[int, ChunkPlace] = {}
+        places: dict[int, ChunkPlace] = {}
         for batch in self._node.chunk_map.read():
             rows = zip(batch.address.tolist(), batch.size.tolist(), batch.mask.tolist(), strict=True)
-            found.update(zip(batch.grid[:, 0].tolist(), map(ChunkPlace._make, rows), strict=True))
-        return found
+            places.update(zip(batch.grid[:, 0].tolist(), map(ChunkPlace._make, rows), strict=True))
+        return places
 
     def fill(self) -> bytes:
         fill, dtype = self._node.header.fill, self._form.dtype

@@ -54,6 +54,18 @@ def _dtype(stored: StoredType) -> ElementDType:
     return memory_dtype(stored)
 
 
+def dtype_as_stored(stored: StoredType) -> ElementDType:
+    """`element_dtype` with numbers in the byte order of the file, as h5py has them."""
+    if stored.kind == "array":
+        return np.dtype((dtype_as_stored(stored.item), stored.dims))
+    if stored.kind == "compound":
+        names = [field.name for field in stored.fields]
+        return np.dtype({"names": names, "formats": [dtype_as_stored(field.type) for field in stored.fields]})
+    parts = stored.item if stored.base is not None else stored.fields[0].type if stored.fields else stored
+    dtype = element_dtype(stored)
+    return dtype.newbyteorder(">") if parts.order == "big" and dtype.kind in "iufc" else dtype
+
+
 def decode_elements(data: bytes | memoryview | StoredRows, stored: StoredType, heap: Heap) -> DecodedValues:
     """Elements that follow each other; `heap` holds what is of variable length."""
     element_dtype(stored)  # that there is one
@@ -111,10 +123,10 @@ def _decode_integers(rows: StoredRows, stored: StoredType) -> DecodedValues:
         precision = number.bits[1]
     if not 0 < precision <= 64 or first >= 64:
         return np.zeros(len(rows), dtype=dtype)
-    found = _words(rows, number) >> np.uint64(first)
-    found <<= np.uint64(64 - precision)
+    bits = _words(rows, number) >> np.uint64(first)
+    bits <<= np.uint64(64 - precision)
     shift = 64 - precision
-    return (found.view(np.int64) >> np.int64(shift) if number.signed else found >> np.uint64(shift)).astype(dtype)
+    return (bits.view(np.int64) >> np.int64(shift) if number.signed else bits >> np.uint64(shift)).astype(dtype)
 
 
 def _words(rows: StoredRows, number: StoredType) -> npt.NDArray[np.uint64]:
@@ -175,8 +187,8 @@ def _follow(rows: StoredRows, stored: StoredType, heap: Heap) -> DecodedValues:
             items = np.frombuffer(data, dtype=np.uint8).reshape(count, item_size)
             values[row_number] = _decode(items, stored.item, heap)
         else:
-            found = bytes(data)
-            values[row_number] = found.partition(b"\0")[0] if stored.kind == "text" else found
+            content = bytes(data)
+            values[row_number] = content.partition(b"\0")[0] if stored.kind == "text" else content
     return values
 
 
@@ -334,24 +346,24 @@ def to_memory(values: DecodedValues, stored: StoredType, owned: list[object]) ->
     if stored.kind == "text":
         return _strings([bytes(value) for value in values.reshape(-1).tolist()], owned).reshape(values.shape)
     if stored.kind in ("binary", "sequence"):
-        made = np.zeros(len(values), dtype=SEQUENCE_DTYPE)
+        sequences = np.zeros(len(values), dtype=SEQUENCE_DTYPE)
         for row, value in enumerate(values):
             items = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else value
             pointed = items if isinstance(value, bytes) else to_memory(items, stored.item, owned)
             pointed = np.ascontiguousarray(pointed)
             owned.append(pointed)
-            made[row] = (len(items), pointed.ctypes.data if len(items) else 0)
-        return made
+            sequences[row] = (len(items), pointed.ctypes.data if len(items) else 0)
+        return sequences
     if stored.kind == "array":
         flat = (
             values.reshape(-1) if values.dtype == object else values.reshape(-1, *values.shape[1 + len(stored.dims) :])
         )
         items = to_memory(flat, stored.item, owned)
         return items.reshape(len(values), *stored.dims, *items.shape[1:])
-    made = np.zeros(len(values), dtype=memory_dtype(stored))
+    compounds = np.zeros(len(values), dtype=memory_dtype(stored))
     for field in stored.fields:
-        made[field.name] = to_memory(values[field.name], field.type, owned)
-    return made
+        compounds[field.name] = to_memory(values[field.name], field.type, owned)
+    return compounds
 
 
 def _strings(values: list[bytes], owned: list[object]) -> np.ndarray:

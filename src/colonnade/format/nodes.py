@@ -19,7 +19,14 @@ import numpy as np
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.filters.codecs import LeftToLibrary
 from colonnade.filters.undo import Pipeline
-from colonnade.format.attributes import StoredAttribute, find_attribute, order_of_attributes, read_stored_attributes
+from colonnade.format.attributes import (
+    StoredAttribute,
+    attributes_by_name,
+    find_attribute,
+    order_of_attributes,
+    parse_attribute,
+    read_stored_attributes,
+)
 from colonnade.format.chunk_maps import OrdinaryChunkMap, StoredChunks
 from colonnade.format.dataspace import Dataspace, decode_dataspace
 from colonnade.format.datatype import decode_datatype, in_memory
@@ -53,6 +60,7 @@ MOST_BYTES_AT_ONCE = 2 << 30  # of elements that are read at once; more are refu
 _FEW_BYTES = 64 << 20  # that elements may claim, whatever is stored for them
 _BEST_FILTER, _MOST_FILL = 20_000, 100  # times what is stored that elements may claim, with filters and without
 _MOST_SOFT_LINKS = 32
+_FEW_NAMES = 16  # attributes that are looked for one by one
 _MOST_NODES = 4096  # headers that are kept
 
 
@@ -76,10 +84,11 @@ class ByteAttributes:
     def __init__(self, source: HDF5Source, messages: list[Message]) -> None:
         self._source = source
         self._messages = messages
+        self._n_found = 0
 
     def names(self) -> list[str]:
         """The names, sorted by their bytes."""
-        return sorted((one.name for one in self.read()), key=_name_bytes)
+        return sorted((attribute.name for attribute in self.read()), key=_name_bytes)
 
     def names_in_order(self) -> list[str]:
         """The names in the order in which attributes were made where that is tracked, else sorted."""
@@ -92,14 +101,26 @@ class ByteAttributes:
 
     def find(self, name: str) -> StoredAttribute | None:
         """The attribute of this name, found without reading all others where they are in a heap."""
+        self._n_found += 1
+        stored = self._by_name.get(name) if self._n_found > _FEW_NAMES else None
+        if stored is not None:
+            return parse_attribute(self._source, *stored)
         return find_attribute(self._source, self._messages, name)
+
+    @cached_property
+    def _by_name(self) -> dict[str, tuple[bytes, int]]:
+        """All attributes, for finding many of them: looking for each in all others would be quadratic."""
+        try:
+            return attributes_by_name(self._source, self._messages)
+        except CorruptError:
+            return {}
 
     def elements(self, attribute: StoredAttribute) -> DecodedValues | None:
         """The elements of an attribute in memory form, in its shape; None for a null dataspace."""
         if attribute.shape is None:
             return None
-        found = decode_elements(attribute.message.elements, attribute.type, GlobalHeap(self._source))
-        return found.reshape((*attribute.shape, *found.shape[1:]))
+        values = decode_elements(attribute.message.elements, attribute.type, GlobalHeap(self._source))
+        return values.reshape((*attribute.shape, *values.shape[1:]))
 
 
 def _name_bytes(name: str) -> bytes:
@@ -235,8 +256,8 @@ class ByteDataset(ByteNode):
         shape = tuple(len(axis) for axis in whole)
         element_dtype(stored)  # before anything is read, that NumPy has one
         rows = self.read_stored(whole).reshape(-1)
-        found = decode_elements(rows, stored, GlobalHeap(self.source))
-        return found.reshape((*shape, *found.shape[1:]))
+        values = decode_elements(rows, stored, GlobalHeap(self.source))
+        return values.reshape((*shape, *values.shape[1:]))
 
     def read_stored(self, box: Sequence[range]) -> StoredRows:
         """The elements of a box as they are stored, without filters: one array of bytes per element."""

@@ -25,7 +25,7 @@ from colonnade.filters.undo import Pipeline
 from colonnade.format.attributes import StoredAttribute
 from colonnade.format.chunk_maps import RunMap, ShiftedBytes, StoredChunkMap
 from colonnade.format.datatype import in_memory
-from colonnade.format.elements import array_dtype, decode_array, decode_elements, to_memory
+from colonnade.format.elements import array_dtype, decode_array, decode_elements, dtype_as_stored, to_memory
 from colonnade.format.global_heap import GlobalHeap, reference_dtype
 from colonnade.format.headers import reference_count
 from colonnade.format.links import Link
@@ -49,6 +49,7 @@ T = TypeVar("T")
 _MOST_SOFT_LINKS = 32
 _MOST_COMPACT = 1 << 16  # bytes that a header has room for, whatever it claims
 _PIECE_BYTES = 32 << 20  # of rows between those that are wanted, read at a time
+_FAR_APART = 1 << 16  # bytes between rows that are not read with those between them
 _KINDS: dict[type, NodeKind] = {ByteGroup: "group", ByteDataset: "dataset"}
 _INSPECTED = ("string", "text", "integer", "boolean", "object_reference")
 
@@ -56,12 +57,16 @@ _INSPECTED = ("string", "text", "integer", "boolean", "object_reference")
 class ReadFile:
     """A file whose objects are read from its bytes.
 
-    library: opens the object at a path through libhdf5; None if libhdf5 is not to be used.
+    library: opens the object at a path, or at an address, through libhdf5; None if libhdf5 is not to be used.
     left_to_library: the paths of objects that it was used for, and why.
     """
 
     def __init__(
-        self, file: ByteFile, bytes_: ByteSource, context: FileContext, library: Callable[[str], Node | None] | None
+        self,
+        file: ByteFile,
+        bytes_: ByteSource,
+        context: FileContext,
+        library: Callable[[str, int | None], Node | None] | None,
     ) -> None:
         self.file = file
         self.bytes = bytes_
@@ -73,18 +78,18 @@ class ReadFile:
     def root(self) -> ReadGroup:
         return ReadGroup(self, self.file.root, "/")
 
-    def leave(self, path: str, error: UnknownToReader) -> Node | None:
-        """The object at a path, opened by libhdf5."""
-        if self.library is None or path == "?":
+    def leave(self, path: str, error: UnknownToReader, address: int | None = None) -> Node | None:
+        """The object at a path, opened by libhdf5. address: where its header is, if its path is not known."""
+        if self.library is None:
             raise error
         self.left_to_library[path] = error.feature or str(error)
-        return self.library(path)
+        return self.library(path, address if path == "?" else None)
 
     def open(self, start: ByteGroup, base: str, path: str) -> Node | None:
         """The object at a path below a group; None if there is none, or it is broken."""
         try:
-            found, where = self._find(start, base, path)
-            return None if found is None else self.node(found, where)
+            node, where = self._find(start, base, path)
+            return None if node is None else self.node(node, where)
         except UnknownToReader as error:
             return self.leave(_absolute(base, path), error)
         except CorruptError:
@@ -124,20 +129,20 @@ class ReadFile:
             f"{path} is reached through {link.name!r}, a link out of the file", feature="external link"
         )
 
-    def node(self, found: ByteNode, path: str) -> Node | None:
+    def node(self, node: ByteNode, path: str) -> Node | None:
         """A parsed object as a node; None for what libhdf5 cannot open either (sectioned chunks, a broken header)."""
-        if isinstance(found, ByteGroup):
-            return cast("Node", ReadGroup(self, found, path))
-        if not isinstance(found, ByteDataset):
-            return cast("Node", ReadNode(self, found, path))
+        if isinstance(node, ByteGroup):
+            return cast("Node", ReadGroup(self, node, path))
+        if not isinstance(node, ByteDataset):
+            return cast("Node", ReadNode(self, node, path))
         try:
-            found.check_known()
+            node.check_known()
         except UnknownToReader as error:
             if error.feature == "sectioned chunks":
                 return None
             if self.library is not None:
-                return self.leave(path, error)
-        return cast("Node", ReadDataset(self, found, path))
+                return self.leave(path, error, node.address)
+        return cast("Node", ReadDataset(self, node, path))
 
 
 def _parts(path: str) -> list[str]:
@@ -195,7 +200,7 @@ class ReadNode:
 
     def reference_addresses(self, name: str) -> list[int]:
         value = self._of_attribute("inspect_attribute", name, self._inspected)
-        return [one.address for one in value.values] if value is not None and value.is_references else []
+        return [reference.address for reference in value.values] if value is not None and value.is_references else []
 
     def inspect_attribute(self, name: str) -> Attribute | None:
         try:
@@ -207,6 +212,13 @@ class ReadNode:
             return self._by_library("inspect_attribute", None, name)
         except ColonnadeError as error:
             return Attribute(None, None, problem=f"it cannot be read: {error}")
+
+    def in_library(self) -> Node:
+        node = None if self.opened.library is None else self.opened.library(self.path, self.address)
+        if node is None:
+            text = f"{self.path}: this needs the HDF5 library, which cannot open it or is not to be used"
+            raise UnsupportedError(text, feature="the HDF5 library", path=self.path)
+        return node
 
     def dereference(self, reference: object) -> Node | None:
         if not isinstance(reference, ObjectReference) or not reference:
@@ -228,9 +240,9 @@ class ReadNode:
 
     def _by_library(self, question: str, absent: T, *arguments: object) -> T:
         """What libhdf5 answers about this object; `absent` if it is not to be used."""
-        if self.opened.library is None or self.path == "?":
+        if self.opened.library is None:
             return absent
-        node = self.opened.library(self.path)
+        node = self.opened.library(self.path, self.address if self.path == "?" else None)
         return absent if node is None else cast("T", getattr(node, question)(*arguments))
 
     def _elements(self, attribute: StoredAttribute) -> np.ndarray | None:
@@ -246,6 +258,8 @@ class ReadNode:
 
     def _value(self, attribute: StoredAttribute) -> object:
         values = self._elements(attribute)
+        if values is not None and attribute.shape and not values.dtype.hasobject and values.dtype.kind != "b":
+            values = values.astype(dtype_as_stored(attribute.type).base)
         return None if values is None else plain_value(values)
 
     def _element(self, attribute: StoredAttribute) -> bytes | None:
@@ -267,10 +281,10 @@ class ReadNode:
 
 def _references(values: np.ndarray) -> np.ndarray:
     """Stored object references as such."""
-    made = np.empty(values.shape, dtype=object)
-    for place in np.ndindex(values.shape):
-        made[place] = ObjectReference(int.from_bytes(bytes(values[place].tobytes()), "little"))
-    return made
+    references = np.empty(values.shape, dtype=object)
+    for position in np.ndindex(values.shape):
+        references[position] = ObjectReference(int.from_bytes(bytes(values[position].tobytes()), "little"))
+    return references
 
 
 class ReadGroup(ReadNode):
@@ -417,10 +431,11 @@ class ReadDataset(ReadNode):
     def reading(
         self, info: DatasetInfo | ColumnInfo, start: int, count: int, step: int = 1
     ) -> AbstractContextManager[Image]:
-        return self._reading(info.type, range(start, start + count * step, step))
+        return self._reading(info, range(start, start + count * step, step))
 
     @contextmanager
-    def _reading(self, stored: StoredType, rows: range) -> Iterator[Image]:
+    def _reading(self, info: DatasetInfo | ColumnInfo, rows: range) -> Iterator[Image]:
+        stored = info.type
         if len(rows) * stored.size > MOST_AT_ONCE or stored.size > LARGEST_ELEMENT:
             raise UnsupportedError(
                 f"{self.path}: {len(rows)} elements of {stored.size} bytes are more than can be read at once: take "
@@ -429,15 +444,27 @@ class ReadDataset(ReadNode):
                 path=self.path,
             )
         owned: list[object] = []
-        yield self._in_memory(self._stored_rows(rows), owned)
+        try:
+            image = self._in_memory(self._stored_rows(rows), owned)
+        except UnknownToReader as error:  # a filter that cannot be undone here after another
+            with self._in_library(error).reading(info, rows.start, len(rows), rows.step) as image:
+                yield image
+            return
+        yield image
         owned.clear()
+
+    def _in_library(self, error: UnknownToReader) -> Dataset:
+        """This dataset as libhdf5 has it; the error if libhdf5 is not to be used."""
+        node = self.opened.leave(self.path, error, self.address)
+        if node is None:
+            raise error
+        return cast("Dataset", node)
 
     def _stored_rows(self, rows: range) -> Octets:
         """Rows as they are stored, without filters."""
-        n_rows = max(1, _PIECE_BYTES // max(1, self.node.header.type.size * rows.step)) if rows.step > 1 else len(rows)
-        parts = []
+        parts, n_rows = [], self._rows_of_piece(rows)
         try:
-            for first in range(0, len(rows), max(n_rows, 1)):
+            for first in range(0, len(rows), n_rows):
                 piece = rows[first : first + n_rows]
                 piece_rows = self.node.read_stored([range(piece[0], piece[-1] + 1)])
                 parts.append(np.ascontiguousarray(piece_rows[:: rows.step]))
@@ -447,6 +474,14 @@ class ReadDataset(ReadNode):
         if not parts:
             return np.zeros((0, self.node.header.type.size), np.uint8)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _rows_of_piece(self, rows: range) -> int:
+        """How many of these rows are read together, with the rows between them: one if they are in different chunks."""
+        storage, between = self.node.header.storage, self.node.header.type.size * rows.step
+        if rows.step == 1:
+            return max(1, len(rows))
+        apart = rows.step >= storage.chunk[0] if storage.chunk else between > _FAR_APART
+        return 1 if apart else max(1, _PIECE_BYTES // between)
 
     def _in_memory(self, rows: Octets, owned: list[object]) -> Image:
         stored = self.node.header.type
@@ -528,15 +563,8 @@ class ReadDataset(ReadNode):
         """Region references are in the global heap, in the form of libhdf5's selections."""
         if self.opened.library is None:
             raise UnsupportedError("region references need the HDF5 library", feature="region references")
-        node = self.opened.library(self.path)
+        node = self.opened.library(self.path, self.address if self.path == "?" else None)
         return None if node is None else cast("Dataset", node).follow_reference(row, column)
-
-    def _in_library(self, error: UnknownToReader) -> Dataset:
-        """This dataset as libhdf5 has it; the error if libhdf5 is not to be used."""
-        node = self.opened.leave(self.path, error)
-        if node is None:
-            raise error
-        return cast("Dataset", node)
 
     def array_dtype(self) -> np.dtype:
         try:

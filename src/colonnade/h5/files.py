@@ -24,11 +24,11 @@ from colonnade.errors import ConflictError, CorruptError, FormatError, UsageErro
 from colonnade.h5 import capi
 from colonnade.h5.callbacks import Callbacks
 from colonnade.h5.capi import HDF5_LOCK
-from colonnade.h5.handles import LibraryGroup
-from colonnade.h5.vetting import OpenFile, open_file_of, vet_root
+from colonnade.h5.handles import LibraryGroup, node_of
+from colonnade.h5.vetting import OpenFile, open_file_of, vet_map, vet_root
 from colonnade.h5.watched import Watch, watched
-from colonnade.nodes import Group
-from colonnade.nodes.damage import lack_of, raise_lack, to_corrupt_error
+from colonnade.nodes import Group, Node
+from colonnade.nodes.damage import hdf5_errors, lack_of, raise_lack, to_corrupt_error
 from colonnade.nodes.protocols import Notes
 from colonnade.pager import disk
 from colonnade.pager.interrupts import hold_signals, release_signals, shielded
@@ -118,6 +118,14 @@ class FileHandle:
     def library_root(self) -> Group:
         """The group that was opened, as libhdf5 has it."""
         return self.root
+
+    def open_at(self, address: int) -> Node | None:
+        """The object whose header is at an address; None if it cannot be opened."""
+        try:
+            vet_map(self.h5.id, address)
+            return node_of(capi.open_at(self.h5.id, address))
+        except hdf5_errors():
+            return None
 
     @property
     def writable(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import h5py
 import numpy as np
@@ -75,6 +75,9 @@ class _LibraryNode:
 
     def reference_addresses(self, name: str) -> list[int]:
         return attributes.read_addresses(self, name)
+
+    def in_library(self) -> Node:
+        return cast("Node", self)
 
     def dereference(self, reference: Any) -> Node | None:
         opened = links.dereference(self, reference)

@@ -88,7 +88,7 @@ class Conversion:
         names: the new names of the columns. group, nodes: of the new table and its columns, by their new names.
         """
         others = set(table.group.attribute_names()) - set(MARKS)
-        writing.copy_attributes(table.group, group, without=others)
+        writing.copy_attributes(table.group.in_library(), group, without=others)
         for column in table.info.members:
             node = table.node(column.name)
             kind = attributes.read_text(node, ANNDATA_TYPE) if node is not None else None
@@ -152,4 +152,4 @@ def copy_user_attributes(source: Any, target: Any, without: Collection[str], kep
     owned = {*without, *MARKS, *LATER_REVISION_ATTRIBUTE} - set(kept)
     stored = {name: source.attribute_storage(name) for name in source.attribute_names()}
     referring = {name for name, storage in stored.items() if storage is None or has_references(storage[0])}
-    writing.copy_attributes(source, target, without=owned | referring)
+    writing.copy_attributes(source.in_library(), target, without=owned | referring)

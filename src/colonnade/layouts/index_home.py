@@ -141,6 +141,6 @@ def rename_placed(group: Group, index: PlacedIndex, column: str, new_name: str) 
 def stored_bytes(index: PlacedIndex) -> int:
     """The size of an index in the file in bytes, without its values."""
     try:
-        return int(index.dataset.get_storage_size())
+        return index.dataset.stored_bytes()
     except hdf5_errors():
         return 0

@@ -102,27 +102,28 @@ class Attributes(MutableMapping[str, Any]):
     __slots__ = ("_change", "_read")
 
     def __init__(
-        self, read: Callable[[], dict[str, Any]], change: Callable[[Mapping[str, Any], tuple[str, ...]], None]
+        self, read: Callable[[str | None], dict[str, Any]], change: Callable[[Mapping[str, Any], tuple[str, ...]], None]
     ) -> None:
+        """read: all attributes, or one by its name if there is such."""
         self._read = read
         self._change = change
 
     def __getitem__(self, name: str) -> Any:
-        return self._read()[name]
+        return self._read(name)[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
         self._change({name: value}, ())
 
     def __delitem__(self, name: str) -> None:
-        if name not in self._read():
+        if name not in self._read(name):
             raise KeyError(name)
         self._change({}, (name,))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._read())
+        return iter(self._read(None))
 
     def __len__(self) -> int:
-        return len(self._read())
+        return len(self._read(None))
 
     def update(self, *given: Any, **more: Any) -> None:
         """Set several, in one commit.
@@ -145,16 +146,19 @@ class Attributes(MutableMapping[str, Any]):
         >>> len(t.attrs)
         0
         """
-        self._change({}, tuple(self._read()))
+        self._change({}, tuple(self._read(None)))
 
     def __repr__(self) -> str:
-        return repr(self._read())
+        return repr(self._read(None))
 
 
-def read_values(node: ReadableNode, without: tuple[str, ...] = ()) -> dict[str, object]:
-    """The attributes of an object but those that are named."""
-    listed = (name for name in node.attribute_names() if name not in without)
-    return {name: shown_value(node.read_attribute(name)) for name in listed}
+def read_values(node: ReadableNode, without: tuple[str, ...] = (), only: str | None = None) -> dict[str, object]:
+    """The attributes of an object but those in `without`; or only one, if there is one of this name."""
+    if only is None:
+        listed = node.attribute_names()
+    else:
+        listed = [only] if node.inspect_attribute(only) is not None else []
+    return {name: shown_value(node.read_attribute(name)) for name in listed if name not in without}
 
 
 def shown_value(value: object) -> object:

@@ -133,7 +133,7 @@ class CachedChunkMap(ABC):
     def _learn_all(self, n_chunks: int) -> None:
         known = self.find_all()
         self._all_known = True
-        if any(known.get(number) != place for number, place in self._known.items()):
+        if any(known.get(number) != known_chunk for number, known_chunk in self._known.items()):
             return  # the chunk map is damaged and contradicts itself: what was found one by one stays
         self._known, self._has_gaps = known, len(known) < n_chunks
         if not self._has_gaps:
@@ -148,20 +148,20 @@ class CachedChunkMap(ABC):
         if self._has_gaps and isinstance(numbers, range):
             numbers = np.array([number for number in numbers if number in self._known], dtype=np.int64)
         places = [self._find(number) for number in (numbers if isinstance(numbers, range) else numbers.tolist())]
-        for place in places:
-            check_address(place.address)
-            self._form.check(place.size)
+        for chunk in places:
+            check_address(chunk.address)
+            self._form.check(chunk.size)
         addresses, sizes, masks = np.array(places, dtype=np.int64).reshape(-1, 3).T.copy()
         return Located(numbers, addresses, sizes, masks if masks.any() else None)
 
     def _find(self, number: int) -> ChunkPlace:
-        place = self._known.get(number)
-        if place is None:
-            place = self.find(number)
-            if place is None:
+        chunk = self._known.get(number)
+        if chunk is None:
+            chunk = self.find(number)
+            if chunk is None:
                 raise ValueError("a chunk was never written")
-            self._known[number] = place
-        return place
+            self._known[number] = chunk
+        return chunk
 
 
 class ChunkSource:

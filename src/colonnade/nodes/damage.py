@@ -51,10 +51,10 @@ def translate_hdf5_errors(name: str) -> Iterator[None]:
     try:
         yield
     except _FAILURES as error:
-        found = to_corrupt_error(error, name)
-        if found is error:
+        translated = to_corrupt_error(error, name)
+        if translated is error:
             raise
-        raise found from error
+        raise translated from error
 
 
 def to_corrupt_error(error: Exception, name: str) -> Exception:

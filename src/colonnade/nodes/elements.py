@@ -13,8 +13,9 @@ from math import prod
 import numpy as np
 
 from colonnade.arrays import Image
-from colonnade.errors import CorruptError
+from colonnade.errors import CorruptError, FormatError
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, DatasetInfo, Form, Plain, Sectioned, StoredType
+from colonnade.nodes.protocols import Group, Node
 from colonnade.stored_dtypes import NEW_REFERENCE, memory_dtype
 
 LARGEST_CHUNK = 4 << 20
@@ -86,18 +87,18 @@ def fill_element(stored: StoredType, fill: bytes) -> tuple[Image, list[object]]:
             [],
         )  # a null pointer, which H5Ocopy copies; others it loses (see `vetting.creation_of`)
     if stored.kind == "text":
-        kept = ctypes.create_string_buffer(fill)
-        element[0] = ctypes.addressof(kept)
-        return element, [kept]
+        buffer = ctypes.create_string_buffer(fill)
+        element[0] = ctypes.addressof(buffer)
+        return element, [buffer]
     if stored.item.kind == "text":  # a list of one text, led by its length
         text = ctypes.create_string_buffer(fill[8:])
         pointer = ctypes.c_void_p(ctypes.addressof(text))
         element["length"], element["pointer"] = 1, ctypes.addressof(pointer)
         return element, [text, pointer]
-    kept = ctypes.create_string_buffer(fill)
+    buffer = ctypes.create_string_buffer(fill)
     element["length"] = len(fill) // memory_dtype(stored.item).itemsize
-    element["pointer"] = ctypes.addressof(kept)
-    return element, [kept]
+    element["pointer"] = ctypes.addressof(buffer)
+    return element, [buffer]
 
 
 def has_references(stored: StoredType) -> bool:
@@ -107,6 +108,15 @@ def has_references(stored: StoredType) -> bool:
     if stored.base is not None and has_references(stored.base):
         return True
     return any(has_references(field.type) for field in stored.fields)
+
+
+def column_node(group: Group, column: ColumnInfo) -> Node:
+    """The dataset or group of a column, which holds its attributes."""
+    link = column.link or column.name
+    node = group.open_dataset(link) or group.open_group(link)
+    if node is None:
+        raise FormatError(f"cannot open column {column.name!r}: {column.problem}", column=column.name)
+    return node
 
 
 # -- arrays --

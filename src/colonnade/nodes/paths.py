@@ -82,10 +82,10 @@ def walk_groups(
         pending.extend(reversed(below))
 
 
-def is_within(place: Path, folder: Path) -> bool:
+def is_within(path: Path, folder: Path) -> bool:
     """Whether a path is an ordinary file, or nothing, in this folder or below it; symbolic links are looked through."""
     try:
-        found = place.resolve()
-        return found.is_relative_to(folder.resolve()) and (found.is_file() or not found.exists())
+        target = path.resolve()
+        return target.is_relative_to(folder.resolve()) and (target.is_file() or not target.exists())
     except (OSError, RuntimeError, ValueError):  # a loop of symbolic links, a name with NUL
         return False

@@ -151,6 +151,9 @@ if TYPE_CHECKING:
         def reference_addresses(self, name: str) -> list[int]:
             """The addresses that an attribute's object references hold; none when absent or of another type."""
 
+        def in_library(self) -> Node:
+            """This object as libhdf5 has it, for what only libhdf5 does; an UnsupportedError if it cannot."""
+
         def dereference(self, reference: object) -> Node | None:
             """The object that an object reference of this file leads to; None when it leads nowhere."""
 

@@ -17,7 +17,14 @@ from colonnade.errors import ConflictError, UsageError
 from colonnade.pager.disk import Disk
 from colonnade.pager.interrupts import hold_signals, pause, release_signals, shielded
 from colonnade.pager.journal import journal_path
-from colonnade.pager.locks import Locking, WaitRequest, WriterLock, has_writer, read_stamp
+from colonnade.pager.locks import (
+    Locking,
+    WaitRequest,
+    WriterLock,
+    check_no_other_writes,
+    has_writer,
+    read_stamp,
+)
 from colonnade.pager.recovery import find_mark, half_commit, roll_back
 from colonnade.pager.safe_files import open_existing
 from colonnade.pager.sources import ByteSource, LocalBytes
@@ -128,9 +135,11 @@ class CommittedFile:
         disk: Disk,
         timeout: float = _TIMEOUT,
         locking: Locking = "auto",
+        refuses_other_writers: bool = False,
     ) -> None:
         """disk: for undoing the commit of a writer that has crashed. timeout: seconds to wait for the end of a commit.
-        locking: "none" to take no locks."""
+        locking: "none" to take no locks. refuses_other_writers: whether a file that another HDF5 program has open for
+        changes is a ConflictError."""
         self.name = name
         self.generation = 0
         self._disk = disk
@@ -139,6 +148,7 @@ class CommittedFile:
         self._stamp: list[int] = []
         self._timeout = timeout
         self._locking = locking
+        self._refuses_other_writers = refuses_other_writers and locking != "none"
         self._closed = False
 
     def consistent(self, read: Callable[[ByteSource], T]) -> T:
@@ -153,6 +163,8 @@ class CommittedFile:
             wait_for_commit(self._path, self._timeout, self._disk)
             stamp = read_stamp(self._path)
             if self._source is None or stamp != self._stamp:
+                if self._refuses_other_writers:
+                    wait_for_other_writers(self._path, self._timeout, self._disk)
                 self._stamp, self._source = stamp, OwnedBytes(open_existing(self._path), self.name)
                 self.generation += 1
         return self.current
@@ -201,6 +213,18 @@ def wait_for_commit(path: Path, timeout: float, disk: Disk) -> None:
         if not has_writer(path) and not journal_path(path).exists() and find_mark(path, disk) is not None:
             raise half_commit(path, mark)
         _pause(path, deadline)
+
+
+def wait_for_other_writers(path: Path, timeout: float, disk: Disk) -> None:
+    """Refuse a file that another HDF5 program is writing. A writer of ours holds HDF5's lock for one commit only."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            return check_no_other_writes(path, disk)
+        except ConflictError:
+            if time.monotonic() >= deadline or not has_writer(path):
+                raise
+        pause(_PAUSE)
 
 
 def _pause(path: Path, deadline: float) -> None:

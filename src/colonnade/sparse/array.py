@@ -229,7 +229,7 @@ class SparseArray(Sealed):
     def attrs(self) -> Attributes:
         """The attributes: numbers, strings and arrays of these. Setting or deleting one is one commit."""
         return Attributes(
-            lambda: self._consistent(self._read_attributes),
+            lambda _only: self._consistent(self._read_attributes),
             lambda new, without: change_attributes(self._file, self.name, new, without),
         )
 

@@ -161,7 +161,7 @@ class File(Sealed):
         """Attributes of the file's root, or of the group that was opened, as `Table.attrs`: each set is one commit."""
         self._check_open()
         return Attributes(
-            lambda: self._consistent(lambda: read_values(self._handle.root, self._owned_attributes())),
+            lambda name: self._consistent(lambda: read_values(self._handle.root, self._owned_attributes(), name)),
             self._change_attributes,
         )
 

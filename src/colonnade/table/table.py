@@ -25,6 +25,7 @@ from colonnade.model import (
     shown_name,
 )
 from colonnade.nodes.attributes import Attributes, read_values
+from colonnade.nodes.elements import column_node
 from colonnade.table.attributes import check_names
 from colonnade.table.column import Column
 from colonnade.table.rows import Query, ReadableRows
@@ -473,18 +474,16 @@ class Table(ReadableRows):
         self._file._check_open()
         return Attributes(partial(self._read_attributes, name), partial(self._change_attributes, name))
 
-    def _read_attributes(self, name: str | None) -> dict[str, Any]:
+    def _read_attributes(self, name: str | None, only: str | None) -> dict[str, Any]:
         def read() -> dict[str, Any]:
             self._look()
             if name is None:
-                return read_values(self._group, self._layout.group_attributes)
+                return read_values(self._group, self._layout.group_attributes, only)
             column = self._column(name)
             if column.storage == "sectioned":
                 attributes = self._layout.open_column(self._group, column)[0].attributes()
                 return {key: attributes[key] for key in attributes if key not in self._layout.column_attributes}
-            from colonnade.edit.change import column_node
-
-            return read_values(column_node(self._group, column), self._layout.column_attributes)
+            return read_values(column_node(self._group, column), self._layout.column_attributes, only)
 
         return self._file._consistent(read)
 
