@@ -34,14 +34,14 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_path_a_file_and_an_object_of_h5py_give_the_same(path: Path) -> None:
     with cn.open(path) as file, h5py.File(path) as h5:
-        sources: list[tuple[Any, ...]] = [(path,), (str(path),), (file,), (file.h5,), (h5,)]
+        sources: list[Any] = [path, str(path), file, file.h5, h5]
         for source in sources:
-            assert cn.read_element(*source, "uns/deep")["names"].tolist() == ["a", "b"]
-            assert cn.read_element(*source, "/uns/seed") == 1
-            assert cn.read_element(*source, "X")[1].toarray().tolist() == [[3, 4, 5]]
-            assert cn.read_element(*source, "obs")["n"].to_numpy().tolist() == [0, 1, 2, 3]
-            assert cn.read_element(*source, "obs", pandas=True)["n"].tolist() == [0, 1, 2, 3]
-            assert cn.read_element(*source)["layers"]["raw"].shape == (4, 3)
+            assert cn.read_element(source, "uns/deep")["names"].tolist() == ["a", "b"]
+            assert cn.read_element(source, "/uns/seed") == 1
+            assert cn.read_element(source, "X")[1].toarray().tolist() == [[3, 4, 5]]
+            assert cn.read_element(source, "obs")["n"].to_numpy().tolist() == [0, 1, 2, 3]
+            assert cn.read_element(source, "obs", pandas=True)["n"].tolist() == [0, 1, 2, 3]
+            assert cn.read_element(source)["layers"]["raw"].shape == (4, 3)
         assert cn.read_element(file.h5["layers"], "raw").shape == cn.read_element(h5["layers/raw"]).shape == (4, 3)
 
 
