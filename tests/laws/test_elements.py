@@ -38,7 +38,7 @@ SAMPLES = [
 SEEDS = st.integers(0, 1 << 32)
 MOST_OBJECTS = 400
 LONGEST = 20  # seconds for one file, on a machine that does other things too
-DATES = np.dtype("M8[s]", metadata={"h5py_opaque": True})
+DATES = np.dtype("M8[s]", metadata={"h5py_opaque": True})  # as h5py.opaque_dtype makes it
 ERRORS = (CorruptError, FormatError, UnsupportedError, UsageError, ColonnadeError)
 
 
@@ -209,10 +209,8 @@ def odd_datasets(file: h5py.File) -> None:
     file["region"] = np.array([file["terminated"].regionref[:1]], dtype=h5py.regionref_dtype)
     file["null"], file["enum"] = h5py.Empty("f4"), np.array([1, 2], h5py.enum_dtype({"A": 1, "B": 2}, ">i2"))
     file["sequences"] = np.array([np.arange(2), np.arange(3)], dtype=h5py.vlen_dtype("i4"))
-    file["opaque"], file["dates"] = (
-        np.array([b"abc"], "V3"),
-        np.array([1, 2], "M8[s]").astype(h5py.opaque_dtype("M8[s]")),  # type: ignore[attr-defined],
-    )
+    file["opaque"] = np.array([b"abc"], "V3")
+    file["dates"] = np.array([1, 2], "M8[s]").astype(DATES)
     kinds = [("a", ">i2"), ("t", text), ("s", "S3"), ("m", "<f4", (2, 2)), ("flag", "?"), ("c", ">c8")]
     file.create_dataset("compound", (3,), np.dtype(kinds), chunks=(2,), compression="gzip")[:2] = np.array(
         [(1, "x", b"ab", np.eye(2), True, 1j), (2, "ü", b"c", np.ones((2, 2)), False, 2)], np.dtype(kinds)
