@@ -35,7 +35,7 @@ from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, DatasetInfo, FilterI
 from colonnade.nodes.attributes import plain_value
 from colonnade.nodes.chunk_source import ChunkLocator, ChunkSource
 from colonnade.nodes.elements import TEXT_BYTES, box_of, claims_too_much, cut_box, is_shown_as_stored
-from colonnade.nodes.heap_source import AS_BYTES, HeapSource, check_lengths
+from colonnade.nodes.heap_source import AS_BYTES, HeapSource, Strings, as_objects, check_lengths
 from colonnade.nodes.paths import encode_name, join_path
 from colonnade.nodes.protocols import Attribute, Child, NodeKind, ObjectReference
 from colonnade.pager.sources import ByteSource
@@ -49,6 +49,7 @@ T = TypeVar("T")
 _MOST_SOFT_LINKS = 32
 _MOST_COMPACT = 1 << 16  # bytes that a header has room for, whatever it claims
 _PIECE_BYTES = 32 << 20  # of rows between those that are wanted, read at a time
+_ARRAY_PIECE_BYTES = 4 << 20  # of an array, read at a time: what was read before is still in the processor's cache
 _FAR_APART = 1 << 16  # bytes between rows that are not read with those between them
 _KINDS: dict[type, NodeKind] = {ByteGroup: "group", ByteDataset: "dataset"}
 _INSPECTED = ("string", "text", "integer", "boolean", "object_reference")
@@ -608,7 +609,7 @@ class ReadDataset(ReadNode):
     def _read_box(self, box: list[range]) -> np.ndarray:
         """The elements of a box, piece by piece: what they take as they are stored is not in memory at once."""
         stored = self.node.header.type
-        pieces = list(cut_box(box, self.chunk_shape, stored.size, _PIECE_BYTES))
+        pieces = list(cut_box(box, self.chunk_shape, stored.size, _ARRAY_PIECE_BYTES))
         if len(pieces) == 1:
             return self._read_piece(box)
         sample = decode_array(np.zeros((0, stored.size), np.uint8), stored, GlobalHeap(self.node.source), self.path)
@@ -618,8 +619,19 @@ class ReadDataset(ReadNode):
             values[tuple(target)] = self._read_piece(piece)
         return values
 
+    def _read_strings(self, box: list[range]) -> Strings | None:
+        """Strings of variable length, read by kernels; None where they must be followed one by one."""
+        source = self.heap_source(self.node.header.type, self.node.header.filters)
+        try:
+            return None if source is None else source.read(box[0].start, len(box[0]))
+        except UnsupportedError:
+            return None
+
     def _read_piece(self, box: list[range]) -> np.ndarray:
         stored = self.node.header.type
+        strings = self._read_strings(box) if stored.kind == "text" and len(box) == 1 else None
+        if strings is not None:
+            return as_objects(strings, self.path)
         rows = self.node.read_stored(box).reshape(-1, stored.size)
         values = decode_array(rows, stored, GlobalHeap(self.node.source), self.path)
         shaped = values.reshape((*(len(axis) for axis in box), *values.shape[1:]))
