@@ -1,19 +1,21 @@
 """A replacement for the standard library's `dataclass` that costs a fraction at import.
 
 The standard decorator compiles six methods for every class at every start, which would be most of the time to import
-this package. Here only `__init__` is compiled; all classes share the other methods. Meaning and options are the
-standard ones, but only `frozen`, `slots` and `eq` are supported. `field`, `replace`, `fields` and `asdict` of the
-standard library work with these classes. A class can extend at most one dataclass.
+this package. Here only `__init__` is compiled, and only when many objects are created; all classes share the other
+methods. Meaning and options are the standard ones, but only `frozen`, `slots` and `eq` are supported. `field`,
+`fields`, `asdict` and `replace` of the standard library work with these classes; `replace` of this module does not
+create the standard class first. A class can extend at most one dataclass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import MISSING, Field, FrozenInstanceError, field, make_dataclass, replace
+from dataclasses import MISSING, Field, FrozenInstanceError, field, make_dataclass
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["dataclass"]
+__all__ = ["dataclass", "replace"]
 
 ClassMembers = dict[str, "Field[Any]"]
 
@@ -26,6 +28,7 @@ class _Unset:
 
 
 UNSET = _Unset()
+_FEW_OBJECTS = 8  # that are created without a compiled `__init__`
 
 
 class _Standard:
@@ -35,7 +38,7 @@ class _Standard:
         self._name, self._options = name, {"frozen": frozen, "slots": slots, "eq": eq}
 
     def __get__(self, record: object, cls: type) -> Any:
-        named = [(name, one.type, one) for name, one in cls.__members__.items()]  # type: ignore[attr-defined]
+        named = [(name, member.type, member) for name, member in cls.__members__.items()]  # type: ignore[attr-defined]
         value = getattr(make_dataclass(cls.__name__, named, **self._options), self._name)  # type: ignore[arg-type]
         setattr(cls, self._name, value)
         return value
@@ -51,7 +54,7 @@ def quick_dataclass(cls: type | None = None, *, frozen: bool = False, slots: boo
 def _made(cls: type, frozen: bool, slots: bool, eq: bool) -> type:
     own = {name: _member(cls, name, annotation) for name, annotation in cls.__annotations__.items()}
     members: ClassMembers = {**getattr(cls, "__members__", {}), **own}
-    methods: dict[str, object] = {"__init__": _init_of(cls, members, frozen), "__repr__": _repr, "__replace__": replace}
+    methods: dict[str, object] = {"__init__": _Init(members, frozen), "__repr__": _repr, "__replace__": _replaced}
     if eq:
         methods |= {"__eq__": _equal, "__hash__": _hash if frozen else None}
     if frozen:
@@ -60,8 +63,8 @@ def _made(cls: type, frozen: bool, slots: bool, eq: bool) -> type:
         methods |= {"__getstate__": _state, "__setstate__": _set_state}
     given = {name: method for name, method in methods.items() if not _is_written(cls, name)}
     given["__members__"] = members
-    given["__match_args__"] = tuple(name for name, one in members.items() if one.init)
-    given["__compared__"] = attrgetter("__class__", *(name for name, one in members.items() if one.compare))
+    given["__match_args__"] = tuple(name for name, member in members.items() if member.init)
+    given["__compared__"] = attrgetter("__class__", *(name for name, member in members.items() if member.compare))
     given |= {name: _Standard(name, frozen, slots, eq) for name in ("__dataclass_fields__", "__dataclass_params__")}
     if slots:
         return _slotted(cls, own, given)
@@ -89,20 +92,63 @@ def _member(cls: type, name: str, annotation: object) -> Field[Any]:
     return member
 
 
+class _Init:
+    """The `__init__` of a class. It is compiled when many objects are created, or it is inspected: compiling takes as
+    long as creating some fifty objects without, and a short command creates objects of many classes, few of each."""
+
+    def __init__(self, members: ClassMembers, frozen: bool) -> None:
+        self._members, self._frozen = members, frozen
+        self._names = [name for name, member in members.items() if member.init]
+        self._n_created = 0
+
+    def __get__(self, record: object, cls: type) -> Callable[..., None]:
+        self._n_created += 1
+        if record is None or self._n_created > _FEW_OBJECTS:
+            return self._compiled(record, cls)
+        return partial(self._fill, record, cls)
+
+    def _compiled(self, record: object, cls: type) -> Callable[..., None]:
+        for base in cls.__mro__:
+            if base.__dict__.get("__init__") is self:
+                setattr(base, "__init__", _init_of(base, self._members, self._frozen))  # noqa: B010
+        init: Callable[..., None] = getattr(cls if record is None else record, "__init__")  # noqa: B009
+        return init
+
+    def _fill(self, record: object, cls: type, /, *args: object, **given: object) -> None:
+        values = dict(zip(self._names, args, strict=False))
+        is_called_well = len(args) <= len(self._names) and values.keys().isdisjoint(given)
+        values |= given
+        for name, member in self._members.items():
+            if name in values and member.init:
+                value = values.pop(name)
+            elif member.default is not MISSING:
+                value = member.default
+            elif member.default_factory is not MISSING:
+                value = member.default_factory()
+            else:
+                is_called_well &= not member.init
+                continue
+            object.__setattr__(record, name, value)
+        if values or not is_called_well:
+            self._compiled(record, cls)(*args, **given)  # raises Python's own error
+        elif hasattr(record, "__post_init__"):
+            record.__post_init__()
+
+
 def _init_of(cls: type, members: ClassMembers, frozen: bool) -> Callable[..., None]:
     scope: dict[str, Any] = {"_set": object.__setattr__, "_unset": UNSET}
     arguments, lines = ["self"], []
-    for name, one in members.items():
+    for name, member in members.items():
         value = name
-        if one.default_factory is not MISSING:
-            scope[f"_make_{name}"] = one.default_factory
-            value = f"{name} if {name} is not _unset else _make_{name}()" if one.init else f"_make_{name}()"
-            arguments += [f"{name}=_unset"] * one.init
-        elif one.default is not MISSING:
-            scope[f"_default_{name}"] = one.default
-            value = name if one.init else f"_default_{name}"
-            arguments += [f"{name}=_default_{name}"] * one.init
-        elif one.init:
+        if member.default_factory is not MISSING:
+            scope[f"_make_{name}"] = member.default_factory
+            value = f"{name} if {name} is not _unset else _make_{name}()" if member.init else f"_make_{name}()"
+            arguments += [f"{name}=_unset"] * member.init
+        elif member.default is not MISSING:
+            scope[f"_default_{name}"] = member.default
+            value = name if member.init else f"_default_{name}"
+            arguments += [f"{name}=_default_{name}"] * member.init
+        elif member.init:
             arguments.append(name)
         else:
             continue
@@ -112,20 +158,20 @@ def _init_of(cls: type, members: ClassMembers, frozen: bool) -> Callable[..., No
     exec(f"def __init__({', '.join(arguments)}):\n " + "\n ".join(lines or ["pass"]), scope)
     init: Callable[..., None] = scope["__init__"]
     init.__module__, init.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
-    init.__annotations__ = {name: one.type for name, one in members.items() if one.init} | {"return": None}
+    init.__annotations__ = {name: member.type for name, member in members.items() if member.init} | {"return": None}
     return init
 
 
 def _slotted(cls: type, own: Iterable[str], given: dict[str, object]) -> type:
     """Create the class again with slots: slots can only be defined when a class is created."""
     body = {name: value for name, value in cls.__dict__.items() if name not in ("__dict__", "__weakref__", *own)}
-    made = type(cls)(cls.__name__, cls.__bases__, {**body, **given, "__slots__": tuple(own)})
-    made.__qualname__ = cls.__qualname__
-    return made
+    slotted = type(cls)(cls.__name__, cls.__bases__, {**body, **given, "__slots__": tuple(own)})
+    slotted.__qualname__ = cls.__qualname__
+    return slotted
 
 
 def _repr(self: Any) -> str:
-    shown = ", ".join(f"{name}={getattr(self, name)!r}" for name, one in self.__members__.items() if one.repr)
+    shown = ", ".join(f"{name}={getattr(self, name)!r}" for name, member in self.__members__.items() if member.repr)
     return f"{self.__class__.__qualname__}({shown})"
 
 
@@ -156,7 +202,17 @@ def _set_state(self: Any, state: list[object]) -> None:
         object.__setattr__(self, name, value)
 
 
+def _replaced(self: object, /, **changes: object) -> object:
+    """The object with some of its members changed: what `replace` of the standard library does."""
+    members: ClassMembers = self.__members__  # type: ignore[attr-defined]
+    for name in changes:
+        if name in members and not members[name].init:
+            raise TypeError(f"{name} of {self.__class__.__name__} cannot be changed: it is not an argument")
+    given = {name: getattr(self, name) for name, member in members.items() if member.init and name not in changes}
+    return self.__class__(**given, **changes)
+
+
 if TYPE_CHECKING:
-    from dataclasses import dataclass
+    from dataclasses import dataclass, replace
 else:
-    dataclass = quick_dataclass
+    dataclass, replace = quick_dataclass, _replaced

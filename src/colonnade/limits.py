@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+
+from colonnade.dataclass import dataclass, replace
 
 
-class Limits(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Limits:
     """The limits by room; a comment gives the unit and what happens at the limit."""
 
     # pager
@@ -92,7 +94,7 @@ now = Limits()
 def override(**changes: int) -> Iterator[None]:
     """Use other limits inside a `with` block, in all threads."""
     global now  # noqa: PLW0603 - the only place that sets it
-    before, now = now, now._replace(**changes)
+    before, now = now, replace(now, **changes)
     try:
         yield
     finally:

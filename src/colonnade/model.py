@@ -25,10 +25,10 @@ A `StoredType` describes an HDF5 datatype as plain data. The kinds:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any, Literal, overload
 
-from colonnade.dataclass import dataclass
+from colonnade.dataclass import dataclass, replace
 from colonnade.errors import UsageError
 
 TypeKind = Literal[

@@ -195,3 +195,22 @@ def test_copies() -> None:
         assert copy.copy(one) == one and copy.deepcopy(one) == one
         assert pickle.loads(pickle.dumps(one)) == one
     assert Loose(4).twice == 8  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("n_before", [0, 100], ids=["not compiled", "compiled"])
+def test_the_first_objects_are_like_later_ones(n_before: int) -> None:
+    """`__init__` is compiled when many objects are created: before and after that it takes the same arguments."""
+    made = shapes(quick)
+    for _ in range(n_before):
+        made["Open"](1), made["Below"](1), made["Base"](1)
+    for make in (made, shapes(dataclasses.dataclass)):
+        record = make["Open"](1, e=7)
+        assert (record.a, record.b, record.c, record.d, record.e) == (1, [], "c", 2, 7)
+        assert make["Open"](1).b is not make["Open"](1).b
+        assert make["Below"](1, [2]).d == "below"
+        wrong: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+            ((), {}), ((1, [], 3, 4), {}), ((1,), {"a": 2}), ((1,), {"c": "x"}), ((1,), {"z": 1}),
+        ]  # fmt: skip
+        for args, given in wrong:
+            with pytest.raises(TypeError):
+                make["Open"](*args, **given)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from colonnade.anndata.values import AwkwardBuffers, Categorical, NaValue, Nullable
 from colonnade.arrays import Booleans
+from colonnade.dataclass import replace
 from colonnade.errors import DataError, FormatError
 from colonnade.exchange.pandas_arrays import FrameParts, with_categories
 from colonnade.nodes.arrays import StreamedArray

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any, cast
 
 import numpy as np
@@ -18,7 +18,7 @@ from colonnade.anndata.objects import refuse_broken
 from colonnade.anndata.source import Element, ElementSource, FileSource, H5Source
 from colonnade.anndata.sparse_matrix import SparseMatrix
 from colonnade.anndata.values import AwkwardBuffers, Categorical, Members, Nullable
-from colonnade.dataclass import dataclass
+from colonnade.dataclass import dataclass, replace
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.exchange.pandas_arrays import make_frame
 from colonnade.layouts.foreign_tables import is_tenx, read_plain

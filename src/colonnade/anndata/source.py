@@ -8,10 +8,9 @@ what they are: the caller chose them, and those of `File.h5` raise a ConflictErr
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from colonnade.dataclass import dataclass
+from colonnade.dataclass import dataclass, replace
 from colonnade.errors import FormatError, UsageError, nearest_names
 from colonnade.nodes import H5Node
 from colonnade.nodes.members import Member, find_member, is_array, is_group, member_names, open_member

@@ -7,7 +7,7 @@ few MiB at a time, and compares every search index with its column.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -15,7 +15,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from colonnade.columns.read import ColumnReader
-from colonnade.dataclass import dataclass
+from colonnade.dataclass import dataclass, replace
 from colonnade.edit.index import Indexes
 from colonnade.errors import ColonnadeError, CorruptError
 from colonnade.indexes.base import Wrong

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import ctypes
 import re
-from dataclasses import replace
 from typing import SupportsInt
 
 import numpy as np
@@ -22,6 +21,7 @@ from colonnade.columns.arrow_types import ComplexType, complex_array
 from colonnade.columns.mapping import default_type
 from colonnade.columns.missing import Mask, find_missing, find_missing_strings, has_none_missing
 from colonnade.columns.strings import string_buffers
+from colonnade.dataclass import replace
 from colonnade.errors import CorruptError, UnsupportedError, UsageError, rows_as
 from colonnade.filters.codecs import new_array
 from colonnade.model import ColumnInfo, Plain, Pointers, StoredType, shown_name

@@ -7,7 +7,6 @@ returns the same form if it still holds every value, or else the form that must 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +29,7 @@ from colonnade.columns.mapping import (
 )
 from colonnade.columns.missing import find_missing, recommended_fills
 from colonnade.columns.strings import byte_lengths, holds_nul, string_buffers
-from colonnade.dataclass import dataclass
+from colonnade.dataclass import dataclass, replace
 from colonnade.errors import DataError, UsageError
 from colonnade.filters.apply import trial_size
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, shown_name

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import limits
-from colonnade.arrays import Int64s
+from colonnade.arrays import Int64s, distinct
 from colonnade.columns.arrow_types import plain_array
 from colonnade.columns.decode import corrupt_row
 from colonnade.columns.keys import Keys, Numbers
@@ -129,7 +129,7 @@ class ListsFetcher:
     def take(self, rows: RowNumbers) -> ListSpans:
         refuse_unreadable(self._column)
         first, last = rows + self._shift, rows + self._shift + 1
-        needed = np.union1d(first[first >= 0], last)
+        needed = distinct(np.concatenate([first[first >= 0], last]))
         offsets = self._offsets.take_numbers(needed)[0].astype(np.int64)
         starts = np.zeros(len(rows), dtype=np.int64)  # where the first offset is not stored, it is 0
         starts[first >= 0] = offsets[np.searchsorted(needed, first[first >= 0])]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 from functools import lru_cache
 
 import pyarrow as pa
@@ -26,6 +25,7 @@ from colonnade.columns.arrow_types import (
     parse_arrow_type,
     write_arrow_type,
 )
+from colonnade.dataclass import replace
 from colonnade.errors import UsageError
 from colonnade.model import (
     Codec,

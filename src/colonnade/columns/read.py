@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -29,6 +28,7 @@ from colonnade.columns.raw import (
     set_column,
 )
 from colonnade.columns.strings import Places
+from colonnade.dataclass import replace
 from colonnade.errors import CorruptError
 from colonnade.model import Coded, ColumnInfo, Form, Lists, Masked, Plain, Pointers, Sectioned
 from colonnade.nodes import Dataset

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ from colonnade.columns.mapping import arrow_type, named_type, plain_type
 from colonnade.columns.missing import recommended_fills
 from colonnade.columns.raw import MaskedRaw, any_of, cut, refuse_unreadable
 from colonnade.columns.writer import WrittenColumn
+from colonnade.dataclass import replace
 from colonnade.errors import DataError, UsageError, rows_as
 from colonnade.filters.names import PORTABLE
 from colonnade.filters.read_plan import MOST_AT_ONCE

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +21,7 @@ from colonnade.columns.mapping import TEXT_BY_CATEGORIES, plain_type, stored_cod
 from colonnade.columns.raw import cut
 from colonnade.columns.strings import byte_lengths
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
+from colonnade.dataclass import replace
 from colonnade.h5.links import rename, unlink
 from colonnade.model import ColumnOptions
 from colonnade.nodes import Group

@@ -14,7 +14,6 @@ Invariant: a stored value that equals the fill always stands for a missing row.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 from typing import Any, Self
 
@@ -43,7 +42,7 @@ from colonnade.columns.forms import (
 )
 from colonnade.columns.mapping import arrow_type, named_type, plain_type, stored_string, stored_type
 from colonnade.columns.raw import cut
-from colonnade.dataclass import dataclass
+from colonnade.dataclass import dataclass, replace
 from colonnade.errors import DataError, FormatError, UsageError, rows_as
 from colonnade.filters.names import PORTABLE, check_filters, cuts_off_bits, known_filters, without_scale_offset
 from colonnade.h5.attributes import copy_attributes

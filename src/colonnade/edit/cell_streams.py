@@ -6,14 +6,14 @@ Sources here are SciPy matrices, coordinates and other sparse arrays; `matrix_ma
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from colonnade import limits
 from colonnade.arrays import Int64s
-from colonnade.dataclass import dataclass
+from colonnade.dataclass import dataclass, replace
 from colonnade.errors import DataError, UsageError
 from colonnade.format.values import DecodedValues
 

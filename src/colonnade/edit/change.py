@@ -8,7 +8,7 @@ the caller then rolls back.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from colonnade.columns.carried import CarriedWriter, is_carried
 from colonnade.columns.mapping import arrow_type, implied_units, plain_type
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.writer import WrittenColumn
-from colonnade.dataclass import dataclass
+from colonnade.dataclass import dataclass, replace
 from colonnade.edit.index import Indexes
 from colonnade.errors import DataError, FormatError, UnsupportedError, UsageError, rows_as
 from colonnade.exchange.arrays import column_from, declares_strings

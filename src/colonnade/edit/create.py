@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import chain
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from colonnade import limits
 from colonnade.columns.mapping import implied_units, plain_type
 from colonnade.columns.sectioned import SparseColumnWriter
 from colonnade.columns.writer import WrittenColumn
-from colonnade.dataclass import dataclass
+from colonnade.dataclass import dataclass, replace
 from colonnade.edit.index import check_kind
 from colonnade.errors import ColumnNotFound, DataError, UsageError, nearest_names
 from colonnade.exchange.arrays import array_from

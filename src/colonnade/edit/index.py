@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
 
 from colonnade import writing
 from colonnade.columns.keys import Keys
 from colonnade.columns.read import ColumnReader
-from colonnade.dataclass import dataclass
+from colonnade.dataclass import dataclass, replace
 from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.indexes import KINDS, kind_in_file, refusal
 from colonnade.indexes.base import BAD_INDEX, Builder, Digests, Index, Options, Wrong

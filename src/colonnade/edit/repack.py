@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Literal
 
 from colonnade.columns.forms import choose_filters
 from colonnade.columns.raw import cut
-from colonnade.dataclass import dataclass
+from colonnade.dataclass import dataclass, replace
 from colonnade.edit.index import Indexes
 from colonnade.errors import UsageError
 from colonnade.filters.names import PORTABLE, check_filters, filters_text, known_filters, without_scale_offset

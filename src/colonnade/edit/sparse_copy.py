@@ -7,10 +7,9 @@ HDF5 creates placeholders and links to them; `put_copies` then replaces the plac
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 
-from colonnade.dataclass import dataclass
+from colonnade.dataclass import dataclass, replace
 from colonnade.errors import FormatError, UnsupportedError
 from colonnade.format.headers import LAYOUT, Message, find, read_messages
 from colonnade.format.layout import MAP_NUMBERS, is_sectioned

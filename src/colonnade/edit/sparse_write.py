@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import pairwise
 from math import prod
 from typing import IO, TYPE_CHECKING
@@ -18,6 +17,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from colonnade import limits
+from colonnade.dataclass import replace
 from colonnade.edit.cell_streams import Axis, Block, CellStream, stream_of, usual_chunk
 from colonnade.edit.row_bands import pack_rows, suits_rows
 from colonnade.errors import DataError, UsageError

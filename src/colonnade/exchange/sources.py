@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sized
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from colonnade.dataclass import dataclass
+from colonnade.dataclass import dataclass, replace
 from colonnade.errors import DataError, UsageError
 from colonnade.exchange.arrays import column_from, declares_strings
 from colonnade.exchange.pandas_in import is_frame, split

@@ -37,11 +37,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from colonnade.dataclass import dataclass
+from colonnade.dataclass import dataclass, replace
 from colonnade.format.source import CHECKSUM, Fields, HDF5Source, with_checksum
 
 _LEAD = 6  # bytes before the records of a node

@@ -32,9 +32,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import replace
 from math import prod
 
+from colonnade.dataclass import replace
 from colonnade.errors import UnsupportedError
 from colonnade.format.source import Fields
 from colonnade.model import Charset, Order, Padding, StoredField, StoredType

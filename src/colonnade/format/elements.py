@@ -17,9 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-from colonnade.arrays import Image
+from colonnade.arrays import Image, Int64s, Octets, UInt64s
 from colonnade.format.datatype import in_memory
 from colonnade.format.global_heap import Heap
 from colonnade.format.source import UnknownToReader
@@ -28,7 +27,7 @@ from colonnade.model import StoredField, StoredType
 from colonnade.nodes.elements import as_strings
 from colonnade.stored_dtypes import SEQUENCE_DTYPE, memory_dtype
 
-StoredRows = npt.NDArray[np.uint8]
+StoredRows = Octets
 """One row of bytes per element."""
 _NUMBERS = ("integer", "bitfield", "enum", "boolean")
 _VARIABLE = ("text", "binary", "sequence")
@@ -129,7 +128,7 @@ def _decode_integers(rows: StoredRows, stored: StoredType) -> DecodedValues:
     return (bits.view(np.int64) >> np.int64(shift) if number.signed else bits >> np.uint64(shift)).astype(dtype)
 
 
-def _words(rows: StoredRows, number: StoredType) -> npt.NDArray[np.uint64]:
+def _words(rows: StoredRows, number: StoredType) -> UInt64s:
     """The bits of each number of up to 8 bytes."""
     wide = np.zeros((len(rows), 8), dtype=np.uint8)
     wide[:, : number.size] = rows[:, ::-1] if number.order == "big" else rows
@@ -147,7 +146,7 @@ def _decode_floats(rows: StoredRows, stored: StoredType) -> DecodedValues:
         raise UnknownToReader(f"colonnade's own reader does not know {stored}", feature=str(stored))
     words = _words(rows, stored)
 
-    def part(at: int, count: int) -> npt.NDArray[np.int64]:
+    def part(at: int, count: int) -> Int64s:
         return (words >> np.uint64(at) & np.uint64((1 << count) - 1)).astype(np.int64)
 
     power, digits = part(exponent_at, exponent), part(mantissa_at, mantissa)

@@ -167,15 +167,15 @@ class SymbolTables:
         key_size = self._source.length_size
         for leaf in read_leaves(self._source, self._tree, GROUPS, key_size, keep):
             tables = [child for low, child, high in iter_children(leaf, key_size) if keep(low, high)]
-            for link in (link for address in tables for link in self._read_table(address)):
-                if link.name == _text(name):
-                    return link
+            for link in (link for address in tables for link in self._read_table(address, name)):
+                return link
         return None
 
     def _key(self, key: bytes) -> bytes:
         return self._name_at(int.from_bytes(key, "little"), self._tree)
 
-    def _read_table(self, address: int) -> list[Link]:
+    def _read_table(self, address: int, name: bytes | None = None) -> list[Link]:
+        """The links of one symbol table, or the one of this name."""
         size = self._source.length_size + self._source.offset_size + 24
         data = self._source.read_up_to(address, 8 + _USUAL_SYMBOLS * size, "symbol table")
         head = self._source.as_fields(data, "symbol table", address)
@@ -184,8 +184,13 @@ class SymbolTables:
         count = head.number(2)
         if 8 + count * size > len(data):
             data = self._source.read(address, 8 + count * size, "symbol table")
-        fields = self._source.as_fields(data[8:], "symbol table", address)
-        return [self._read_symbol(fields, address) for _ in range(count)]
+        symbols = (data[at : at + size] for at in range(8, 8 + count * size, size))
+        if name is not None:
+            places = self._source.length_size
+            symbols = (
+                each for each in symbols if self._name_at(int.from_bytes(each[:places], "little"), address) == name
+            )
+        return [self._read_symbol(self._source.as_fields(each, "symbol table", address), address) for each in symbols]
 
     def _read_symbol(self, fields: Fields, address: int) -> Link:
         place, target, kind = fields.length(), fields.address(), fields.number(4)

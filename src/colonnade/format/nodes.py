@@ -9,13 +9,13 @@ CorruptError. Links out of the file, and soft links, are data: whoever asks deci
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
+from colonnade.dataclass import replace
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.filters.codecs import LeftToLibrary
 from colonnade.filters.undo import Pipeline

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Never, TypeVar, cast
@@ -18,6 +17,7 @@ import numpy as np
 
 from colonnade import kernels, limits
 from colonnade.arrays import Image, Octets
+from colonnade.dataclass import replace
 from colonnade.errors import ColonnadeError, CorruptError, FormatError, UnsupportedError, UsageError
 from colonnade.filters.chunk_reader import ChunkReader
 from colonnade.filters.read_plan import MOST_AT_ONCE, ChunkForm

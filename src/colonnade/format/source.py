@@ -65,6 +65,7 @@ class Fields:
         offset: int | None = None,
     ):
         self._data = memoryview(data)
+        self._size = len(data)
         self.what = what
         self.name = name
         self.at = 0
@@ -74,16 +75,24 @@ class Fields:
 
     @property
     def left(self) -> int:
-        return len(self._data) - self.at
+        return self._size - self.at
 
     def take(self, n_bytes: int) -> bytes:
-        if n_bytes > self.left:
-            raise self.wrong(f"ends after {len(self._data)} bytes, {n_bytes} more are needed after byte {self.at}")
-        self.at += n_bytes
-        return bytes(self._data[self.at - n_bytes : self.at])
+        begin, end = self.at, self.at + n_bytes
+        if end > self._size:
+            raise self._short(n_bytes)
+        self.at = end
+        return self._data[begin:end].tobytes()
 
     def number(self, n_bytes: int) -> int:
-        return int.from_bytes(self.take(n_bytes), "little")
+        begin, end = self.at, self.at + n_bytes
+        if end > self._size:
+            raise self._short(n_bytes)
+        self.at = end
+        return int.from_bytes(self._data[begin:end], "little")
+
+    def _short(self, n_bytes: int) -> CorruptError:
+        return self.wrong(f"ends after {self._size} bytes, {n_bytes} more are needed after byte {self.at}")
 
     def numbers(self, count: int, n_bytes: int) -> tuple[int, ...]:
         data = self.take(count * n_bytes)

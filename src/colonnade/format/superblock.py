@@ -21,9 +21,7 @@ The signature is at byte 0, 512, 1024, 2048 and so on; the user block is before 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from colonnade.dataclass import dataclass
+from colonnade.dataclass import dataclass, replace
 from colonnade.errors import FormatError
 from colonnade.format.source import Fields, HDF5Source
 from colonnade.pager.sources import ByteSource

@@ -10,7 +10,6 @@ import itertools
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -18,7 +17,7 @@ from h5py import h5d, h5f, h5i, h5p, h5r, h5s, h5t
 
 from colonnade import kernels
 from colonnade.arrays import Booleans, Image, Octets
-from colonnade.dataclass import dataclass
+from colonnade.dataclass import dataclass, replace
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.filters.codecs import Data
 from colonnade.filters.read_plan import MOST_AT_ONCE

@@ -16,7 +16,6 @@ import itertools
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,7 @@ from h5py import h5d, h5s, h5t
 from h5py._objects import phil
 
 from colonnade.arrays import Image
-from colonnade.dataclass import dataclass
+from colonnade.dataclass import dataclass, replace
 from colonnade.filters.apply import Habit, Packer
 from colonnade.filters.codecs import Data
 from colonnade.filters.undo import Pipeline

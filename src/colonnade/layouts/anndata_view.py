@@ -14,7 +14,7 @@ are copied. Floats of such tables have NaN as their fill, and strings have varia
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -25,7 +25,7 @@ from colonnade.columns.forms import add_categories, create_categories
 from colonnade.columns.mapping import BOOLEAN, plain_type
 from colonnade.columns.raw import cut
 from colonnade.columns.read import ColumnReader
-from colonnade.dataclass import dataclass
+from colonnade.dataclass import dataclass, replace
 from colonnade.errors import DataError, UsageError
 from colonnade.h5.datasets import DatasetPlan
 from colonnade.h5.handles import create_dataset, create_group

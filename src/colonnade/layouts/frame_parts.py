@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
+from colonnade.dataclass import replace
 from colonnade.errors import CorruptError
 from colonnade.layouts.wide import is_wide, problems_of
 from colonnade.model import UNREADABLE, ColumnInfo, DatasetInfo, Finding, Severity, TableInfo

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from colonnade import kernels, limits
-from colonnade.arrays import Int32s, UInt64s
+from colonnade.arrays import Int32s, UInt64s, distinct
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.filters.codecs import ByteBuffer, new_array
 from colonnade.model import StoredType
@@ -104,7 +104,7 @@ class HeapSource:
     def _resolve(self, image: np.ndarray) -> Strings:
         """The bytes that these references lead to."""
         references = image.view(REFERENCE_DTYPE)
-        heap = self._collect(np.unique(references["address"][references["length"] > 0]))
+        heap = self._collect(distinct(references["address"][references["length"] > 0]))
         offsets = new_array(len(references) + 1, _INT32)
         kernels.heap_offsets(*heap, image, 1, self._is_text, offsets)
         data = new_array(int(offsets[-1]), _BYTE)
@@ -158,11 +158,11 @@ def _parts(references: References) -> list[tuple[int, int]]:
     again, and all are held at once.
     """
     addresses = references["address"]
-    n_parts = len(np.unique(addresses)) // limits.now.heap_collections
+    n_parts = len(distinct(addresses)) // limits.now.heap_collections
     if n_parts < 2:
         return [(0, len(references))]
     parts = list(pairwise(np.linspace(0, len(references), n_parts + 1).astype(np.int64).tolist()))
-    n_read = sum(len(np.unique(addresses[begin:end])) for begin, end in parts)
+    n_read = sum(len(distinct(addresses[begin:end])) for begin, end in parts)
     return parts if n_read < 2 * limits.now.heap_collections * n_parts else [(0, len(references))]
 
 

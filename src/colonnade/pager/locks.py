@@ -15,7 +15,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-import socket
 import time
 from functools import lru_cache
 from pathlib import Path
@@ -114,7 +113,7 @@ class WriterLock:
                 self._holder = {
                     "colonnade": "lock",
                     "pid": os.getpid(),
-                    "host": socket.gethostname(),
+                    "host": _host(),
                     "since": _now(),
                     "commits": 0,
                 }
@@ -278,8 +277,14 @@ def _is_still(descriptor: int, path: Path) -> bool:
     return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
 
 
+def _host() -> str:
+    import socket  # which takes a millisecond, and files that are only read do not need
+
+    return socket.gethostname()
+
+
 def _is_alive(holder: Holder) -> bool:
-    if holder.get("host") != socket.gethostname():
+    if holder.get("host") != _host():
         return True
     try:
         os.kill(int(holder["pid"]), 0)

@@ -159,7 +159,7 @@ class CommittedFile:
         """The bytes of the file as of the last commit."""
         if self._closed:
             raise UsageError(f"{self.name} is closed")
-        if self._path is not None:
+        if self._path is not None and (self._source is None or not self.is_current()):
             wait_for_commit(self._path, self._timeout, self._disk)
             stamp = read_stamp(self._path)
             if self._source is None or stamp != self._stamp:

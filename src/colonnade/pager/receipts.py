@@ -54,9 +54,11 @@ def _receipt_path(path: Path) -> Path:
 @lru_cache(maxsize=64)
 def _receipt_path_as(path: Path, asked: tuple[str | None, ...]) -> Path:
     """The path of the receipts of a file, cached per environment setting, because every commit needs it."""
-    import hashlib
-
-    name = hashlib.blake2b(os.fsencode(path), digest_size=16).hexdigest()
+    try:
+        from _blake2 import blake2b  # hashlib has the same, and loads OpenSSL, which takes two milliseconds
+    except ImportError:
+        from hashlib import blake2b
+    name = blake2b(os.fsencode(path), digest_size=16).hexdigest()
     return cache_folder() / "receipts" / f"{name}.json"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from colonnade import limits
+from colonnade.arrays import distinct
 from colonnade.indexes.base import Found
 from colonnade.layouts.index_home import OpenIndex
 from colonnade.model import ColumnInfo
@@ -139,4 +140,4 @@ def _as_selection(rows: Rows) -> Selection:
         if rows.step == 1:
             return Selection.of(rows.start, rows.stop)
         rows = np.asarray(rows, dtype=np.int64)
-    return Selection.from_rows(np.unique(rows))
+    return Selection.from_rows(distinct(rows))

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import pairwise
 from math import prod
 from typing import SupportsIndex
 
 import numpy as np
 
+from colonnade.dataclass import replace
 from colonnade.errors import DataError, UsageError
 from colonnade.format.dataspace import Dataspace
 from colonnade.format.headers import read_messages

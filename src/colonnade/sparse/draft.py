@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import IO
 
 import numpy as np
 
 from colonnade import limits
+from colonnade.dataclass import replace
 from colonnade.format.dataspace import Dataspace
 from colonnade.format.headers import read_messages
 from colonnade.format.links import find_address

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from math import prod
 
 import numpy as np
 
+from colonnade.dataclass import replace
 from colonnade.errors import UnsupportedError
 from colonnade.format.arrays import ExtensibleArrayHeader, FixedArrayHeader, encode_extensible_array, encode_fixed_array
 from colonnade.format.btrees import TreeHeader, encode_tree

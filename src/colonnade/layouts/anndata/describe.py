@@ -6,10 +6,9 @@ In version 0.1.0 a categorical is a dataset of codes with a reference to its cat
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from colonnade.dataclass import dataclass
+from colonnade.dataclass import dataclass, replace
 from colonnade.errors import FormatError, UnsupportedError
 from colonnade.layouts.anndata import names
 from colonnade.layouts.frame_parts import (

@@ -7,7 +7,6 @@ into that group unchanged. A missing float is NaN, as in pandas. A categorical i
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from colonnade.columns.mapping import plain_type, stored_codes
 from colonnade.columns.masked import mask_column
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
+from colonnade.dataclass import replace
 from colonnade.errors import DataError, UsageError
 from colonnade.h5.handles import create_group
 from colonnade.layouts.anndata import names

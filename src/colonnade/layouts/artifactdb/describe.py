@@ -6,14 +6,13 @@ or strings as pointers into a heap. Its type is in its attribute `type`, or in t
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any
 
 import numpy as np
 
-from colonnade.dataclass import dataclass
+from colonnade.dataclass import dataclass, replace
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.metadata import (

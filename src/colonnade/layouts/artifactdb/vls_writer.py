@@ -7,7 +7,6 @@ those arriving with it, and whose length no earlier row has.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from colonnade import compute as pc
 from colonnade.arrays import Int64s
 from colonnade.columns.strings import byte_lengths, string_buffers
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
+from colonnade.dataclass import replace
 from colonnade.errors import DataError
 from colonnade.h5.handles import create_group
 from colonnade.layouts.artifactdb import names

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ from colonnade.columns.mapping import plain_type
 from colonnade.columns.plain import date_times_to_text, dates_to_text
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
+from colonnade.dataclass import replace
 from colonnade.errors import DataError, UsageError, rows_as
 from colonnade.h5.handles import create_group
 from colonnade.layouts.artifactdb import names

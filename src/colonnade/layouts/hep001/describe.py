@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Container
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from colonnade.dataclass import dataclass
+from colonnade.dataclass import dataclass, replace
 from colonnade.errors import FormatError, UnsupportedError
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.wide import is_wide, problems_of, sample

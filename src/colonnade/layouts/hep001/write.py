@@ -10,7 +10,6 @@ The order of writing:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from colonnade.columns.decode import missing_line
 from colonnade.columns.forms import add_categories, create_categories
 from colonnade.columns.mapping import arrow_type, implied_units, named_type
 from colonnade.columns.read import ColumnReader
+from colonnade.dataclass import replace
 from colonnade.errors import UsageError
 from colonnade.h5.attributes import LARGEST_IN_HEADER
 from colonnade.h5.handles import create_group
