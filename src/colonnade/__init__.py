@@ -26,8 +26,8 @@ if TYPE_CHECKING:
         Nullable,
         SparseMatrix,
         read_element,
-        write_element,
     )  # fmt: skip
+    from colonnade.anndata.write import write_element
     from colonnade.checking import Checked, Findings, Fixed
     from colonnade.connect.anndata import from_anndata, to_anndata
     from colonnade.converting import Converted, convert
@@ -86,7 +86,8 @@ __all__ = [
 
 # Where each public name is, for those who ask for it: nothing is imported before.
 _NAMES_IN = {
-    "anndata": "AwkwardBuffers Categorical Members Nullable SparseMatrix read_element write_element",
+    "anndata": "AwkwardBuffers Categorical Members Nullable SparseMatrix read_element",
+    "anndata.write": "write_element",
     "checking": "Checked Findings Fixed",
     "connect.anndata": "from_anndata to_anndata",
     "converting": "Converted convert",

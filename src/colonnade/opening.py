@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 def open_file(target: Target, mode: Mode = "r", large_root: bool = False, care: Care | None = None) -> Handle:
     """Open a path, an h5py file or group, a binary file object, or an fsspec URL."""
     care, unknown = care or Care(), None
-    if mode == "r" and not _is_of_h5py(target):
+    if mode == "r" and not is_of_h5py(target):
         handle, unknown = _open_to_read(target, care)
         if handle is not None:
             return cast("FileHandle", handle)  # it has what readers use
@@ -56,8 +56,9 @@ def open_file(target: Target, mode: Mode = "r", large_root: bool = False, care: 
     return opened
 
 
-def _is_of_h5py(target: Target) -> bool:
-    return type(target).__module__.split(".")[0] == "h5py"
+def is_of_h5py(target: object) -> bool:
+    """Whether this is an object of h5py, such as `File.h5` and what is in it."""
+    return any(kind.__module__.split(".")[0] == "h5py" for kind in type(target).__mro__)
 
 
 def _open_to_read(target: Target, care: Care) -> tuple[ByteHandle | None, str | None]:

@@ -16,8 +16,8 @@ import pytest
 import colonnade as cn
 from colonnade.anndata import read
 from colonnade.checking import layout_rules
-from colonnade.h5 import arrays
 from colonnade.layouts.anndata import names, rules, rules_values
+from colonnade.nodes import arrays
 from tests.conformance.anndata import make
 from tests.conformance.test_kit import check_said, content, expected, is_needed, places
 from tests.conftest import SetLimits
@@ -120,14 +120,14 @@ def test_what_anndata_writes_is_silent(compression: Any, tmp_path: Path) -> None
 def test_values_are_read_by_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_limits: SetLimits) -> None:
     """A large array is read in boxes of bounded size, of any rank."""
     sizes: list[int] = []
-    read = arrays.read_array
+    read = arrays.read_part
 
     def counted(dataset: Any, part: Any = ()) -> Any:
         found = read(dataset, part)
         sizes.append(found.nbytes)
         return found
 
-    monkeypatch.setattr(rules_values, "read_array", counted)
+    monkeypatch.setattr(rules_values, "read_part", counted)
     set_limits(checked_bytes=4096)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         make.array(file, "plain", np.arange(30_000, dtype="f8").reshape(100, 300))

@@ -22,8 +22,9 @@ import colonnade as cn
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.format.source import with_checksum
 from colonnade.h5 import attributes
-from colonnade.h5.arrays import read_array
+from colonnade.h5.handles import LibraryDataset
 from colonnade.h5.references import follow_reference
+from colonnade.nodes.arrays import read_part
 
 Mode = Literal["r", "r+"]
 Sizes = tuple[int, int]
@@ -123,7 +124,7 @@ def read_table(path: Path, mode: Mode) -> object:
 
 def read_all(path: Path, mode: Mode) -> object:
     with cn.open(path, mode) as file:
-        return [str(element) for element in read_array(file.h5["x"]).tolist()]
+        return [str(element) for element in read_part(LibraryDataset.of(file.h5["x"].id)).tolist()]
 
 
 def read_attribute(path: Path, mode: Mode) -> object:
@@ -245,7 +246,8 @@ def test_filtered_references_have_the_size_of_the_files_addresses(tmp_path: Path
         made = file.create_dataset("x", (3,), h5py.ref_dtype, chunks=(2,), compression="gzip")
         made[:] = [file.ref, made.ref, file.ref]
     with cn.open(tmp_path / "x.h5") as opened:
-        assert [opened.h5[element].name for element in read_array(opened.h5["x"])] == ["/", "/x", "/"]
+        elements = read_part(LibraryDataset.of(opened.h5["x"].id))
+        assert [opened.h5[element].name for element in elements] == ["/", "/x", "/"]
 
 
 # -- more than 8 bytes --

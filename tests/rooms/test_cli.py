@@ -145,7 +145,7 @@ def test_reading_loads_only_what_it_needs(tmp_path: Path, arguments: list[str]) 
     given = [str(path) if word == "FILE" else word for word in arguments]
     shown, loaded = loaded_by("from colonnade.cli.__main__ import start; start()", *given)
     assert "energy" in shown and "muon" in shown
-    assert "colonnade.format.readable" in loaded  # it did look
+    assert "colonnade.reader.nodes" in loaded  # it did look
     assert not loaded & {*NOT_FOR_READING, "h5py"}
 
 

@@ -21,7 +21,7 @@ import scipy.sparse
 from anndata.tests.helpers import assert_equal
 
 import colonnade as cn
-from colonnade.anndata import parts
+from colonnade.reader.datasets import ReadDataset
 from tests.conftest import SetLimits
 from tests.generated import generated
 
@@ -127,13 +127,14 @@ def test_a_modality_of_mudata() -> None:
 def blocks(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
     """What is read of each dataset: its slices."""
     read: dict[str, list[Any]] = {}
-    original = parts.read_checked  # type: ignore[attr-defined]
+    original = ReadDataset.read_array
 
-    def seen(dataset: Any, part: tuple[slice, ...]) -> Any:
-        read.setdefault(dataset.name, []).append((part[0], part[1] if len(part) > 1 else None))
+    def seen(dataset: Any, part: tuple[slice, ...] = ()) -> Any:
+        if part:
+            read.setdefault(dataset.path, []).append((part[0], part[1] if len(part) > 1 else None))
         return original(dataset, part)
 
-    monkeypatch.setattr(parts, "read_checked", seen)
+    monkeypatch.setattr(ReadDataset, "read_array", seen)
     return read
 
 

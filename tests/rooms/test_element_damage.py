@@ -15,9 +15,20 @@ import colonnade as cn
 from colonnade.anndata.parts import read_cells
 from colonnade.converting.sparse_matrices import convert
 from colonnade.errors import ColonnadeError, CorruptError, FormatError, UnsupportedError
-from colonnade.h5.arrays import read_array
+from colonnade.h5.handles import LibraryDataset
+from colonnade.nodes.arrays import read_part
 
 KEPT = Path(__file__).resolve().parents[1] / "faults" / "kept"
+
+
+def read_part_of(dataset: Any, part: tuple[slice, ...] = ()) -> Any:
+    """A box of a dataset of h5py."""
+    return read_part(LibraryDataset.of(dataset.id), part)
+
+
+def read_cells_of(dataset: Any, *cells: Any) -> Any:
+    """Rows and columns of a dataset of h5py."""
+    return read_cells(LibraryDataset.of(dataset.id), *cells)
 
 
 def test_a_member_that_cannot_be_opened_is_not_left_out_unsaid() -> None:
@@ -53,10 +64,10 @@ def test_elements_lead_to_no_other_folder(tmp_path: Path, make: Any) -> None:
     with cn.open(tmp_path / "in" / "a.h5") as file, pytest.raises(UnsupportedError, match="not followed"):
         cn.read_element(file.h5["x"])
     with cn.open(tmp_path / "in" / "a.h5") as file, pytest.raises(UnsupportedError, match="not followed"):
-        read_cells(file.h5["x"], np.array([1, 5]))
+        read_cells_of(file.h5["x"], np.array([1, 5]))
     with cn.open(tmp_path / "in" / "a.h5", links="any") as file:
         assert cn.read_element(file.h5["x"]).tobytes() == b"SECRET__"
-        assert read_cells(file.h5["x"], np.array([1, 5])).tobytes() == b"ET"
+        assert read_cells_of(file.h5["x"], np.array([1, 5])).tobytes() == b"ET"
 
 
 @pytest.mark.parametrize("storage", [{}, {"external": [("none.raw", 0, 2**50)]}])
@@ -104,10 +115,10 @@ def test_a_box_is_what_h5py_reads(tmp_path: Path, filters: dict[str, Any], kind:
             for _ in range(6):
                 low = [int(chance.integers(0, n)) for n in node.shape]
                 part = tuple(slice(a, int(chance.integers(a, n + 1))) for a, n in zip(low, node.shape, strict=True))
-                found = read_array(node, part)
+                found = read_part_of(node, part)
                 assert found.dtype == node.dtype
                 np.testing.assert_array_equal(found, node[part])
-            np.testing.assert_array_equal(read_array(node), node[()])
+            np.testing.assert_array_equal(read_part_of(node), node[()])
 
 
 @pytest.mark.parametrize(
@@ -135,7 +146,7 @@ def test_some_rows_of_a_short_chunk_are_refused_too(tmp_path: Path) -> None:
     with cn.open(path) as file:
         for columns in (None, np.array([1])):
             with pytest.raises(CorruptError, match="the chunk at"):
-                read_cells(file.h5["x"], np.array([2000, 3000]), columns)
+                read_cells_of(file.h5["x"], np.array([2000, 3000]), columns)
 
 
 def test_some_rows_of_a_chunk_that_claims_too_much(tmp_path: Path) -> None:
@@ -143,7 +154,7 @@ def test_some_rows_of_a_chunk_that_claims_too_much(tmp_path: Path) -> None:
     with h5py.File(path, "w") as file:
         file.create_dataset("x", (2**31,), "i1", chunks=(2**31,))  # never written
     with cn.open(path) as file, pytest.raises(UnsupportedError, match="claims"):
-        read_cells(file.h5["x"], np.array([0, 2**30]))
+        read_cells_of(file.h5["x"], np.array([0, 2**30]))
 
 
 def test_some_rows_of_texts_and_compounds(tmp_path: Path) -> None:
@@ -152,9 +163,9 @@ def test_some_rows_of_texts_and_compounds(tmp_path: Path) -> None:
         texts = file.create_dataset("t", data=[f"ä{n}" for n in range(100)], chunks=(7,), compression=1)
         pairs = file.create_dataset("p", data=np.array([(n, f"{n}") for n in range(100)], kinds), chunks=(7,))
         rows = np.array([0, 1, 50, 98])
-        assert read_cells(texts, rows).tolist() == [f"ä{n}" for n in rows]
-        assert read_cells(pairs, rows).tolist() == [(n, f"{n}") for n in rows]
-        assert read_cells(texts, rows[:0]).shape == (0,)
+        assert read_cells_of(texts, rows).tolist() == [f"ä{n}" for n in rows]
+        assert read_cells_of(pairs, rows).tolist() == [(n, f"{n}") for n in rows]
+        assert read_cells_of(texts, rows[:0]).shape == (0,)
 
 
 def test_a_float_that_numpy_does_not_know(tmp_path: Path) -> None:
@@ -169,7 +180,7 @@ def test_a_float_that_numpy_does_not_know(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         made = h5d.create(file.id, b"x", kind, h5s.create_simple((4,)), creation)
         made.write(h5s.ALL, h5s.ALL, np.array([1.0, 2.0, 3.0, 4.0]))
-        assert read_array(file["x"]).tolist() == [1.0, 2.0, 3.0, 4.0]
+        assert read_part_of(file["x"]).tolist() == [1.0, 2.0, 3.0, 4.0]
 
 
 def test_a_chunk_that_claims_more_than_the_file_has(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import colonnade as cn
 from colonnade.anndata.sparse_matrix import SparseMatrix
 from colonnade.anndata.values import Members
-from colonnade.h5.nodes import member, member_names
+from colonnade.nodes.members import member_names
 from tools.fuzz.answers import Answers
 from tools.fuzz.turns import Turn
 
@@ -20,9 +20,9 @@ MOST_STORED = 1 << 16  # elements of a sparse matrix that are put into memory
 
 def read_elements(file: Any, answers: Answers, turn: Turn) -> None:
     """Members of the file as elements: objects without a mark are read by what they look like."""
-    names = (answers.ask("members", lambda: member_names(file.h5)) or [])[:MOST_ITEMS]
+    names = (answers.ask("members", lambda: member_names(file._handle.root)) or [])[:MOST_ITEMS]
     for name in names if turn.every_column or not names else [names[turn.column % len(names)]]:
-        answers.ask(f"{name} element", lambda name=name: told(cn.read_element(member(file.h5, name))))  # type: ignore[misc]
+        answers.ask(f"{name} element", lambda name=name: told(cn.read_element(file, name)))  # type: ignore[misc]
 
 
 def told(value: Any, depth: int = 0) -> Any:

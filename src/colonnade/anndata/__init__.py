@@ -1,20 +1,10 @@
 """Read and write AnnData elements without the anndata package: arrays, sparse matrices, frames, mappings, scalars.
 
-`read_element(file.h5["uns"])`, `write_element(file.h5, "uns", {...})`.
+`read_element("cells.h5ad", "uns")`; `write.write_element(file.h5, "uns", {...})`, for which libhdf5 is loaded.
 """
 
 from colonnade.anndata.read import read_element
 from colonnade.anndata.sparse_matrix import SparseMatrix
 from colonnade.anndata.values import AwkwardBuffers, Categorical, Members, Nullable
-from colonnade.anndata.write import write_element, write_elements
 
-__all__ = [
-    "AwkwardBuffers",
-    "Categorical",
-    "Members",
-    "Nullable",
-    "SparseMatrix",
-    "read_element",
-    "write_element",
-    "write_elements",
-]
+__all__ = ["AwkwardBuffers", "Categorical", "Members", "Nullable", "SparseMatrix", "read_element"]

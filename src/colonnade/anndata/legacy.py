@@ -9,80 +9,90 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from colonnade.anndata.source import Element
 from colonnade.anndata.values import Categorical, Members
-from colonnade.errors import CorruptError
 from colonnade.exchange.pandas_arrays import make_frame
-from colonnade.h5.arrays import Array, dtype_of, path_of, read_array
-from colonnade.h5.nodes import find_member, kind_of, member, member_names
 from colonnade.layouts.foreign_hints import FRAMES
 from colonnade.layouts.foreign_tables import CodedField, frame_columns, read_frame
+from colonnade.nodes import Dataset
+from colonnade.nodes.members import Member, is_array
 
-ReadElement = Callable[[Any], Any]
+ReadElement = Callable[[Element], Any]
 COMPOUNDS = ("obsm", "varm", "raw.varm")
 NEIGHBORS = ("connectivities", "distances")
 
 
-def old_members(group: Any, read: ReadElement, pandas: bool) -> Members:
+def old_members(element: Element, read: ReadElement, pandas: bool) -> Members:
     """The members of an AnnData object written by 0.7 or earlier, under the names they have today."""
-    stored = member_names(group)
+
+    def read_member(now: Element, name: str) -> Any:
+        stored = now.names
+        if name == "raw" and "raw" not in stored:
+            return _raw_members(element, read, pandas)
+        if name == "obsp" and name not in stored:
+            return {part: read(graph) for part, graph in _neighbors(now).items()}
+        return _member(now, name, read, pandas)
+
+    return Members(
+        "anndata",
+        lambda: element.consistent(_member_names),
+        lambda name: element.consistent(lambda now: read_member(now, name)),
+    )
+
+
+def _member_names(element: Element) -> list[str]:
+    stored = element.names
     names = [name for name in stored if not name.startswith("raw.")]
     if any(name.startswith("raw.") for name in stored):
         names.append("raw")
-    if "obsp" not in names and _neighbors(group):
+    if "obsp" not in names and _neighbors(element):
         names.append("obsp")
-
-    def read_member(name: str) -> Any:
-        if name == "raw" and "raw" not in stored:
-            parts = [part for part in stored if part.startswith("raw.")]
-            return Members(
-                "raw", [part[4:] for part in parts], lambda part: _member(group, f"raw.{part}", read, pandas)
-            )
-        if name == "obsp" and name not in stored:
-            return {part: read(node) for part, node in _neighbors(group).items()}
-        return _member(group, name, read, pandas)
-
-    return Members("anndata", names, read_member)
+    return names
 
 
-def _member(group: Any, name: str, read: ReadElement, pandas: bool) -> Any:
-    node = member(group, name)
-    is_compound = kind_of(node) == "dataset" and dtype_of(node).names is not None
+def _raw_members(element: Element, read: ReadElement, pandas: bool) -> Members:
+    """What is stored as raw.X, raw.var and raw.varm."""
+    return Members(
+        "raw",
+        lambda: element.consistent(lambda now: [name[4:] for name in now.names if name.startswith("raw.")]),
+        lambda part: element.consistent(lambda now: _member(now, f"raw.{part}", read, pandas)),
+    )
+
+
+def _member(element: Element, name: str, read: ReadElement, pandas: bool) -> Any:
+    member = element.member(name)
+    is_compound = bool(_fields(member.node))
     if name in FRAMES and is_compound:
-        return _frame(node, find_member(group, "uns"), pandas)
-    value = read(node)
+        uns = element.find("uns")
+        return _frame(member.dataset, None if uns is None else uns.node, pandas)
+    value = read(member)
     if name in COMPOUNDS and is_compound:
         return {field: value[field] for field in value.dtype.names}
     if name == "uns" and isinstance(value, dict):
-        used = {f"{field}_categories" for frame in FRAMES for field in _fields(find_member(group, frame))}
+        frames = (element.find(frame) for frame in FRAMES)
+        used = {f"{field}_categories" for frame in frames if frame is not None for field in _fields(frame.node)}
         return {key: inner for key, inner in value.items() if key not in used}
     return value
 
 
-def _fields(node: Any) -> tuple[str, ...]:
+def _fields(node: Member) -> tuple[str, ...]:
     """The field names of a compound dataset; empty for anything else."""
-    return (dtype_of(node).names or ()) if node is not None and kind_of(node) == "dataset" else ()
+    return (node.array_dtype().names or ()) if is_array(node) else ()
 
 
-def _neighbors(group: Any) -> dict[str, Any]:
+def _neighbors(element: Element) -> dict[str, Element]:
     """The graphs that older files store in uns/neighbors, and newer ones in obsp."""
-    uns = find_member(group, "uns")
-    neighbors = find_member(uns, "neighbors") if uns is not None and kind_of(uns) == "group" else None
-    if neighbors is None or kind_of(neighbors) != "group":
+    uns = element.find("uns")
+    neighbors = None if uns is None else uns.find("neighbors")
+    if neighbors is None:
         return {}
-    graphs = {name: find_member(neighbors, name) for name in NEIGHBORS}
-    return {name: node for name, node in graphs.items() if node is not None and kind_of(node) == "group"}
+    graphs = {name: neighbors.find(name) for name in NEIGHBORS}
+    return {name: graph for name, graph in graphs.items() if graph is not None and not graph.node.is_dataset}
 
 
-def tenx_shape(group: Any) -> tuple[int, int]:
-    """The number of features and of barcodes of a 10x Genomics matrix."""
-    node = find_member(group, "shape")
-    shape = read_array(node) if node is not None and kind_of(node) == "dataset" else None
-    if shape is None or shape.shape != (2,) or shape.dtype.kind not in "iu" or int(shape.min()) < 0:
-        raise CorruptError("this is not a matrix shape", path=f"{path_of(group)}/shape")
-    return int(shape[0]), int(shape[1])
-
-
-def _frame(dataset: Any, uns: Any, pandas: bool) -> Any:
+def _frame(dataset: Dataset, uns: Member | None, pandas: bool) -> Any:
     """A compound dataset as a pyarrow.Table or a pandas frame; its first field holds the row names."""
     if not pandas:
         return read_frame(dataset, uns)
@@ -93,5 +103,5 @@ def _frame(dataset: Any, uns: Any, pandas: bool) -> Any:
     return make_frame(arrays, index, index_name)
 
 
-def _in_pandas(column: Array | CodedField) -> Any:
+def _in_pandas(column: np.ndarray | CodedField) -> Any:
     return Categorical(column.codes, column.categories).to_pandas() if isinstance(column, CodedField) else column

@@ -18,7 +18,7 @@ from colonnade.arrays import Booleans
 from colonnade.dataclass import replace
 from colonnade.errors import DataError, FormatError
 from colonnade.exchange.pandas_arrays import FrameParts, with_categories
-from colonnade.h5.nodes import StreamedArray
+from colonnade.nodes.arrays import StreamedArray
 from colonnade.nodes.attributes import read_text
 from colonnade.table import Query, Table
 

@@ -8,26 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from colonnade.arrays import Int64s
-from colonnade.h5.arrays import Array, check_readable, dtype_of, read_as, read_checked, shape_of
+from colonnade.nodes import Dataset
 
 RowIndices = Int64s
 READ_BLOCK_BYTES = 8 << 20  # read at once
 PAGE_BYTES = 32 << 10  # the assumed chunk of a contiguous dataset
 
 
-def read_cells(dataset: Any, rows: RowIndices | None, columns: RowIndices | None = None) -> Array:
+def read_cells(dataset: Dataset, rows: RowIndices | None, columns: RowIndices | None = None) -> np.ndarray:
     """The given rows (and columns) of a dataset. Numbers must increase strictly; None means the whole axis."""
-    shape = shape_of(dataset)
+    shape = dataset.shape
     chosen = np.arange(shape[0]) if rows is None else rows
     starts, stops = ranges_of(chosen)
     if columns is None:
         return read_ranges(dataset, starts, stops)
-    chunk = dataset.chunks[1] if dataset.chunks is not None else max(shape[1], 1)
+    chunk = max(shape[1], 1) if dataset.chunk_shape is None else dataset.chunk_shape[1]
     parts = [
         read_ranges(dataset, starts, stops, slice(first, stop))[:, columns[low:high] - first]
         for first, stop, low, high in _column_parts(columns, chunk)
@@ -53,25 +52,27 @@ def _column_parts(columns: RowIndices, chunk: int) -> Iterator[tuple[int, int, i
         low = high
 
 
-def read_ranges(dataset: Any, starts: RowIndices, stops: RowIndices, columns: slice | None = None) -> Array:
+def read_ranges(dataset: Dataset, starts: RowIndices, stops: RowIndices, columns: slice | None = None) -> np.ndarray:
     """The rows of these ranges, one after the other, restricted to a slice of columns if one is given."""
-    shape, dtype = shape_of(dataset), dtype_of(dataset)
+    shape, dtype = dataset.shape, dataset.array_dtype()
     filled = stops > starts
     starts, stops = starts[filled], stops[filled]
     n_rows = int((stops - starts).sum())
     inner = shape[1:] if columns is None else (columns.stop - columns.start, *shape[2:])
     width = max(prod(inner) * dtype.itemsize, 1)
     unit = _unit(dataset, width)
-    check_readable(dataset, max(n_rows, _largest_block(starts, stops, unit, width)) * prod(inner))
-    result = np.empty((n_rows, *inner), read_as(dtype))
+    dataset.check_readable(max(n_rows, _largest_block(starts, stops, unit, width)) * prod(inner))
+    result = None
     done = 0
     for first, stop in _spans(starts, stops, unit, width):
         low, high = np.searchsorted(stops, first, "right"), np.searchsorted(starts, stop, "left")
         numbers = _row_numbers(np.maximum(starts[low:high], first), np.minimum(stops[low:high], stop)) - first
-        block = read_checked(dataset, (slice(first, stop),) if columns is None else (slice(first, stop), columns))
+        block = dataset.read_array((slice(first, stop),) if columns is None else (slice(first, stop), columns))
+        if result is None:
+            result = np.empty((n_rows, *block.shape[1:]), block.dtype)
         result[done : done + len(numbers)] = block if len(numbers) == stop - first else block[numbers]
         done += len(numbers)
-    return result
+    return np.empty((0, *inner), dtype) if result is None else result
 
 
 def _largest_block(starts: RowIndices, stops: RowIndices, unit: int, width: int) -> int:
@@ -81,9 +82,9 @@ def _largest_block(starts: RowIndices, stops: RowIndices, unit: int, width: int)
     return min(max(1, READ_BLOCK_BYTES // (unit * width)) * unit, int(stops[-1] - starts[0]))
 
 
-def _unit(dataset: Any, width: int) -> int:
+def _unit(dataset: Dataset, width: int) -> int:
     """How many rows are always read together: those of a chunk."""
-    return int(dataset.chunks[0]) if dataset.chunks is not None else max(1, PAGE_BYTES // width)
+    return max(1, PAGE_BYTES // width) if dataset.chunk_shape is None else dataset.chunk_shape[0]
 
 
 def _spans(starts: RowIndices, stops: RowIndices, unit: int, width: int) -> Iterator[tuple[int, int]]:

@@ -7,8 +7,10 @@ and what would lose data: names that are paths, objects that are not strings, ma
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
+from functools import partial
+from math import prod
 from numbers import Number
 from typing import Any
 
@@ -28,17 +30,19 @@ from colonnade.anndata.objects import (
     only_plain_strings,
     raw_members,
 )
-from colonnade.anndata.read import read_element
+from colonnade.anndata.read import element_value
+from colonnade.anndata.source import Element, H5Source
 from colonnade.anndata.sparse_matrix import SparseMatrix
 from colonnade.anndata.values import AwkwardBuffers, Categorical, Members, Nullable
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
 from colonnade.exchange.pandas_arrays import CategoricalParts, FrameParts, NullableParts, split_array, split_frame
-from colonnade.h5.arrays import Array, dtype_of, is_null, read_array, shape_of
-from colonnade.h5.nodes import StreamedArray, is_dataset, streamed
 from colonnade.model import is_utf8
+from colonnade.nodes.arrays import StreamedArray, boxes, read_part
+from colonnade.opening import is_of_h5py
 
 DEEPEST_MAPPING = 64
+_BLOCK_BYTES = 8 << 20  # of a dataset that is copied
 UNNAMED_INDEX = "_index"  # the dataset of an unnamed index
 
 
@@ -46,7 +50,7 @@ UNNAMED_INDEX = "_index"  # the dataset of an unnamed index
 class PlannedArray:
     """A dataset. data: its elements; None for a null dataset. growable: resizable, as those of sparse matrices are."""
 
-    data: Array | StreamedArray | None
+    data: np.ndarray | StreamedArray | None
     attributes: Mapping[str, object] = field(default_factory=dict)
     growable: bool = False
 
@@ -193,7 +197,7 @@ def _check_plain(dtype: np.dtype, where: str) -> None:
         raise DataError(f"AnnData cannot store arrays of {dtype}. Cast them first.", path=where)
 
 
-def _strings(value: Array, where: str) -> Array:
+def _strings(value: np.ndarray, where: str) -> np.ndarray:
     """The array as `str` objects. Any other element is refused, with its position."""
     strings = np.empty(value.shape, dtype=object)
     for position, element in enumerate(value.reshape(-1).tolist()):
@@ -210,7 +214,7 @@ def _strings(value: Array, where: str) -> Array:
     return strings
 
 
-def _planned_records(value: Array, where: str) -> Array:
+def _planned_records(value: np.ndarray, where: str) -> np.ndarray:
     """The record array, with strings as objects."""
     names = value.dtype.names or ()
     kinds: list[tuple[str, Any]] = []
@@ -231,14 +235,32 @@ def _planned_records(value: Array, where: str) -> Array:
 
 def _plan_dataset(value: Any, where: str, depth: int) -> Planned | None:
     """The plan for an h5py dataset: numbers are copied block by block, anything else is read first."""
-    if not is_dataset(value):
+    if not is_of_h5py(value) or not hasattr(value, "shape"):
         return None
-    if is_null(value):
+    source = H5Source(value)
+    return source.consistent(lambda: _planned_dataset(Element.at(source, ""), where, depth))
+
+
+def _planned_dataset(element: Element, where: str, depth: int) -> Planned:
+    dataset = element.dataset
+    if dataset.is_null:
         return plan(None, where, depth)
-    kind = dtype_of(value)
-    if shape_of(value) and kind.names is None and kind.kind in "biufc":
-        return PlannedArray(streamed(value), _marks("array", "0.2.0"))
-    return plan(read_array(value) if kind.kind == "S" else read_element(value), where, depth + 1)
+    kind = dataset.array_dtype()
+    if dataset.shape and kind.names is None and kind.kind in "biufc":
+        return PlannedArray(_streamed(element), _marks("array", "0.2.0"))
+    return plan(read_part(dataset) if kind.kind == "S" else element_value(element), where, depth + 1)
+
+
+def _streamed(element: Element) -> StreamedArray:
+    """A dataset of numbers, read a few MiB at a time."""
+    dataset = element.dataset
+    dataset.check_readable(prod(dataset.shape))
+
+    def blocks() -> Iterator[tuple[tuple[slice, ...], np.ndarray]]:
+        for part in boxes(dataset, _BLOCK_BYTES):
+            yield part, element.source.consistent(partial(dataset.read_array, part))
+
+    return StreamedArray(dataset.shape, dataset.array_dtype(), blocks)
 
 
 def _plan_lazy(value: Any, where: str, depth: int) -> Planned | None:
@@ -279,7 +301,7 @@ def _planned_plain_strings(parts: NullableParts, where: str) -> PlannedArray:
     return PlannedArray(_strings(parts.values, where), _marks("string-array", "0.2.0"))
 
 
-def _split(value: Any, where: str) -> CategoricalParts | NullableParts | Array | None:
+def _split(value: Any, where: str) -> CategoricalParts | NullableParts | np.ndarray | None:
     try:
         return split_array(value)
     except DataError as error:

@@ -15,7 +15,6 @@ from colonnade.arrays import Booleans
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, UsageError
 from colonnade.exchange import pandas_arrays
-from colonnade.h5.arrays import Array
 
 NaValue = Literal["NA", "NaN"]
 
@@ -30,17 +29,17 @@ class Categorical:
     array(['a', 'b', None], dtype=object)
     """
 
-    codes: Array
-    categories: Array
+    codes: np.ndarray
+    categories: np.ndarray
     ordered: bool = False
 
     def __len__(self) -> int:
         return len(self.codes)
 
-    def to_numpy(self) -> Array:
+    def to_numpy(self) -> np.ndarray:
         """The values as an object array, with None for missing ones."""
         labels = np.array([*self.categories.tolist(), None], dtype=object)
-        values: Array = labels[self.codes]
+        values: np.ndarray = labels[self.codes]
         return values
 
     def to_arrow(self) -> pa.DictionaryArray:
@@ -65,16 +64,16 @@ class Nullable:
     [1, None]
     """
 
-    values: Array
+    values: np.ndarray
     mask: Booleans
     na_value: NaValue = "NA"
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def to_numpy(self) -> Array:
+    def to_numpy(self) -> np.ndarray:
         """The values as a NumPy masked array."""
-        masked: Array = np.ma.MaskedArray(self.values, self.mask)
+        masked: np.ndarray = np.ma.MaskedArray(self.values, self.mask)
         return masked
 
     def to_arrow(self) -> pa.Array:
@@ -97,7 +96,7 @@ class AwkwardBuffers:
 
     form: str
     length: int
-    buffers: Mapping[str, Array]
+    buffers: Mapping[str, np.ndarray]
 
     def __len__(self) -> int:
         return self.length
@@ -123,28 +122,34 @@ class Members(Mapping[str, Any]):
 
     >>> import anndata
     >>> cn.from_anndata(anndata.AnnData(np.eye(2)), "cells.h5ad")
-    >>> members = cn.read_element(cn.open("cells.h5ad").h5)
+    >>> members = cn.read_element("cells.h5ad")
     >>> members.kind, members["X"].shape
     ('anndata', (2, 2))
     """
 
-    __slots__ = ("_names", "_read", "kind")
+    __slots__ = ("_names", "_read", "_shown", "kind")
 
-    def __init__(self, kind: str, names: Sequence[str], read: Callable[[str], Any]) -> None:
+    def __init__(self, kind: str, names: Callable[[], Sequence[str]], read: Callable[[str], Any]) -> None:
         self.kind = kind
-        self._names = list(names)
+        self._names = names
         self._read = read
+        self._shown = list(names())
+
+    def _look(self) -> Sequence[str]:
+        """The names as of the last commit."""
+        self._shown = list(self._names())
+        return self._shown
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._names:
+        if name not in self._look():
             raise KeyError(name)
         return self._read(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self._look())
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._look())
 
     def __repr__(self) -> str:
-        return f"<{self.kind} element: {', '.join(self._names)}>"
+        return f"<{self.kind} element: {', '.join(self._shown)}>"

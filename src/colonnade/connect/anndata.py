@@ -17,15 +17,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from colonnade.anndata import Members, SparseMatrix, read_element, write_elements
+from colonnade.anndata import Members, SparseMatrix
 from colonnade.anndata.parts import RowIndices
+from colonnade.anndata.read import element_value
 from colonnade.anndata.rows import increasing, read_rows
+from colonnade.anndata.source import Element, FileSource
 from colonnade.anndata.sparse_matrix import as_sparse_array
 from colonnade.errors import FormatError, TableNotFound, UsageError
-from colonnade.h5.arrays import path_of
-from colonnade.h5.nodes import find_member, kind_of, member_names
-from colonnade.nodes import H5Group
-from colonnade.nodes.paths import join_path
 from colonnade.pager.options import Target
 from colonnade.predicate.tree import Predicate
 from colonnade.table import File, Table
@@ -74,27 +72,35 @@ def to_anndata(
     """
     _anndata()
     if isinstance(target, File):
-        return _read(target, element, obs, var)
+        return target._consistent(lambda: _read(target, element, obs, var))
     with open_file(target) as file:
-        return _read(file, element, obs, var)
+        return file._consistent(lambda: _read(file, element, obs, var))
 
 
-def _read(file: File, element: str, obs: WantedMembers, var: WantedMembers) -> anndata.AnnData:
-    path = "/" + element.strip("/")
-    group = file.h5 if path == "/" else file.h5.get(path)
-    if group is None or kind_of(group) != "group" or not {"obs", "var"} <= set(member_names(group)):
+def _read(file: File, path: str, obs: WantedMembers, var: WantedMembers) -> anndata.AnnData:
+    path = "/" + path.strip("/")
+    group = _group_at(file, path)
+    if group is None or not {"obs", "var"} <= set(group.names):
         raise FormatError(f"{file.name}: {path} is not an AnnData object: it has no obs and var", path=path)
-    if kind_of(find_member(group, "obs")) == "dataset":
+    frame = group.find("obs")
+    if frame is not None and frame.node.is_dataset:
         return _read_old(group, obs, var)
-    axes = [_Axis(_frame(file, group, name), wanted) for name, wanted in (("obs", obs), ("var", var))]
+    axes = [_Axis(_frame(group.member(name)), wanted) for name, wanted in (("obs", obs), ("var", var))]
     return _Cut(group, axes[0].rows, axes[1].rows).anndata()
 
 
-def _frame(file: File, group: H5Group, name: str) -> Table:
+def _group_at(file: File, path: str) -> Element | None:
+    """The group at a path; None if there is none."""
+    if file._handle.root.open_group(path) is None:
+        return None
+    return Element.at(FileSource(file), path)
+
+
+def _frame(element: Element) -> Table:
     try:
-        return file[join_path(path_of(group), name)]
+        return element.table()
     except TableNotFound:
-        read_element(find_member(group, name))  # raises where the encoding is unknown, and names it
+        element_value(element)  # raises where the encoding is unknown, and names it
         raise
 
 
@@ -112,7 +118,7 @@ class _Axis:
 class _Cut:
     """An AnnData group, and the requested rows of its axes."""
 
-    def __init__(self, group: H5Group, obs: RowIndices | None, var: RowIndices | None) -> None:
+    def __init__(self, group: Element, obs: RowIndices | None, var: RowIndices | None) -> None:
         self.group = group
         self.rows = (obs, var)
 
@@ -127,32 +133,31 @@ class _Cut:
         return result
 
     def _member(self, name: str, axes: tuple[int, ...]) -> object:
-        node = find_member(self.group, name)
-        return None if node is None else _scipy(read_rows(node, *(self.rows[axis] for axis in axes)))
+        member = self.group.find(name)
+        return None if member is None else _scipy(read_rows(member, *(self.rows[axis] for axis in axes)))
 
     def _mapping(self, name: str, axes: tuple[int, ...]) -> dict[str, object]:
-        mapping = find_member(self.group, name)
-        if mapping is None or kind_of(mapping) != "group":
+        mapping = self.group.find(name)
+        if mapping is None:
             return {}
         rows = [self.rows[axis] for axis in axes]
-        return {member: _scipy(read_rows(find_member(mapping, member), *rows)) for member in member_names(mapping)}
+        return {member: _scipy(read_rows(mapping.member(member), *rows)) for member in mapping.names}
 
     def _uns(self) -> object:
-        uns = find_member(self.group, "uns")
-        return {} if uns is None else _objects(read_element(uns, pandas=True))
+        uns = self.group.find("uns")
+        return {} if uns is None else _objects(element_value(uns, pandas=True))
 
     def _raw(self) -> dict[str, object] | None:
         """The members of raw, which has the rows of obs and its own columns."""
-        raw = find_member(self.group, "raw")
-        if raw is None or kind_of(raw) != "group":
+        raw = self.group.find("raw")
+        if raw is None or raw.node.is_dataset:
             return None
-        parts = {"var": read_rows(find_member(raw, "var"), None)}
-        matrix, varm = find_member(raw, "X"), find_member(raw, "varm")
+        parts = {"var": read_rows(raw.member("var"), None)}
+        matrix, varm = raw.find("X"), raw.find("varm")
         if matrix is not None:
             parts["X"] = _scipy(read_rows(matrix, self.rows[0]))
         if varm is not None:
-            members = member_names(varm)
-            parts["varm"] = {member: _scipy(read_rows(find_member(varm, member), None)) for member in members}
+            parts["varm"] = {member: _scipy(read_rows(varm.member(member), None)) for member in varm.names}
         return parts
 
 
@@ -199,8 +204,8 @@ def _objects(value: object) -> object:
 # -- files of before 0.7 --
 
 
-def _read_old(group: H5Group, obs: WantedMembers, var: WantedMembers) -> anndata.AnnData:
-    lazy, frames = read_element(group), read_element(group, pandas=True)
+def _read_old(group: Element, obs: WantedMembers, var: WantedMembers) -> anndata.AnnData:
+    lazy, frames = element_value(group), element_value(group, pandas=True)
     rows = [_old_rows(lazy[name], wanted) for name, wanted in (("obs", obs), ("var", var))]
     parts: dict[str, object] = {name: frames[name].iloc[rows[axis]] for axis, name in enumerate(("obs", "var"))}
     parts["X"] = _cut(frames.get("X"), rows)
@@ -262,6 +267,8 @@ def from_anndata(
     is_own_file = _is_backed_by(adata, path)
     if is_own_file and adata.is_view:
         raise UsageError(f"cannot write a view over {path}: that file backs its AnnData object. Choose another path")
+    from colonnade.anndata.write import write_elements  # late: readers do not need libhdf5
+
     with open_file(path, "w") as file:
         write_elements(file.h5, adata, compression=compression, compression_opts=compression_opts)
     if is_own_file:

@@ -10,25 +10,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from colonnade.anndata.read import open_matrix
+from colonnade.anndata.source import Element, FileSource
 from colonnade.anndata.sparse_matrix import SparseMatrix
 from colonnade.dataclass import dataclass
 from colonnade.edit.cell_streams import CellStream, stream_of_array, stream_of_rows
 from colonnade.edit.matrix_market import is_matrix_market, read_matrix_market, write_matrix_market
 from colonnade.edit.sparse_write import write_sparse
 from colonnade.errors import FormatError, UsageError
-from colonnade.h5.arrays import Array, path_of
-from colonnade.h5.files import FileHandle, open_file
-from colonnade.h5.nodes import find_member, kind_of, member_names, place_of
-from colonnade.nodes import H5Group
-from colonnade.nodes.damage import translate_hdf5_errors
+from colonnade.nodes.members import is_array
 from colonnade.sparse.array import SparseArray, find_sparse, open_sparse
 from colonnade.sparse.create import Filters, SparseOptions
 from colonnade.sparse.opened import change_path
 from colonnade.sparse.selections import ordered
+from colonnade.table import open as open_file
+
+if TYPE_CHECKING:
+    from colonnade.h5.files import FileHandle
 
 _FORMATS = ("sectioned", "csr", "csc", "mtx")
 _ENDINGS = (".h5", ".hdf5", ".hdf", ".he5", ".h5ad", ".h5mu", ".loom", ".nc", ".nxs")
@@ -101,48 +102,44 @@ def _opened(source: str, name: str | None) -> Iterator[SparseArray | SparseMatri
             raise UsageError(f"{source} holds one matrix without a name")
         yield read_matrix_market(source)
         return
-    handle = open_file(source)
-    try:
+    with open_file(source) as file:
         sectioned = find_sparse(source)
-        names = [*sectioned, *_find_matrices(handle)]
-        where = _chosen(source, name, names)
+        root = Element.at(FileSource(file), "/")
+        where = _chosen(source, name, [*sectioned, *root.consistent(_find_matrices)])
         if where in sectioned:
             with open_sparse(source, where) as array:
                 yield array
         else:
-            yield _open_matrix(handle, where)
-    finally:
-        handle.close()
+            yield root.consistent(partial(_open_matrix, path=where))
 
 
-def _find_matrices(handle: FileHandle) -> list[str]:
+def _find_matrices(root: Element) -> list[str]:
     """The paths of all groups of data, indices and indptr, each under one name; a cycle of groups is followed once."""
     paths: list[str] = []
-    pending, seen = [handle.h5], {place_of(handle.h5)}
+    pending, seen = [root], {root.node.address}
     while pending:
         group = pending.pop()
-        for node in (find_member(group, name) for name in member_names(group)):
-            if node is not None and kind_of(node) == "group" and place_of(node) not in seen:
-                seen.add(place_of(node))
-                paths.append(path_of(node)) if _is_matrix(node) else pending.append(node)
+        for member in (group.find(name) for name in group.names):
+            if member is not None and not member.node.is_dataset and member.node.address not in seen:
+                seen.add(member.node.address)
+                paths.append(member.path) if _is_matrix(member) else pending.append(member)
     return sorted(paths)
 
 
-def _is_matrix(group: H5Group) -> bool:
-    nodes = (find_member(group, part) for part in ("data", "indices", "indptr"))
-    return all(node is not None and kind_of(node) == "dataset" for node in nodes)
+def _is_matrix(element: Element) -> bool:
+    members = (element.find(part) for part in ("data", "indices", "indptr"))
+    return all(member is not None and is_array(member.node) for member in members)
 
 
-def _open_matrix(handle: FileHandle, path: str) -> SparseMatrix:
+def _open_matrix(root: Element, path: str) -> SparseMatrix:
     """The matrix at a path, found by hard links only."""
-    node: H5Group | None = handle.h5
+    element: Element | None = root
     for name in path.split("/"):
-        if name and node is not None:
-            node = find_member(node, name) if kind_of(node) == "group" else None
-    if node is None or kind_of(node) != "group" or not _is_matrix(node):
-        raise UsageError(f"{path} of {handle.name} is not a group of data, indices and indptr", path=path)
-    with translate_hdf5_errors(handle.name):
-        return open_matrix(node)
+        if name and element is not None:
+            element = element.find(name)
+    if element is None or not _is_matrix(element):
+        raise UsageError(f"{path} of {root.source.name} is not a group of data, indices and indptr", path=path)
+    return SparseMatrix(element)
 
 
 def _chosen(source: str, name: str | None, names: list[str]) -> str:
@@ -158,15 +155,13 @@ def _chosen(source: str, name: str | None, names: list[str]) -> str:
 def _stream(given: SparseMatrix | CellStream) -> CellStream:
     if isinstance(given, CellStream):
         return given
-    matrix, major = given, 0 if given.format == "csr" else 1
+    stored = given._described()
+    major = 0 if stored.format == "csr" else 1
 
-    def read(start: int, stop: int) -> tuple[Array, Array]:
-        with translate_hdf5_errors(matrix.path):
-            return matrix.stored_elements(start, stop)
+    def read(start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        return given._as_of(stored, lambda same: same.stored_elements(start, stop))
 
-    with translate_hdf5_errors(matrix.path):
-        starts = matrix.starts()
-    return stream_of_rows(matrix.shape, matrix.dtype, starts, read, major)
+    return stream_of_rows(stored.shape, stored.dtype, given.starts(), read, major)
 
 
 @contextmanager
@@ -200,7 +195,7 @@ def _export(array: SparseArray, source: str, target: str, wanted: str, path: str
     return ConvertedMatrix(source, f"{target}:/{path.strip('/')}", wanted, array.shape, count)
 
 
-def _bands(array: SparseArray, major: int) -> Iterator[tuple[Array, Array, Array]]:
+def _bands(array: SparseArray, major: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """For some rows (or columns) at a time: how many cells each has, their other coordinates, their values."""
     size = max(1, min(_BAND, array.chunks[major]))
     for start in range(0, array.shape[major], size):
@@ -216,7 +211,7 @@ def _bands(array: SparseArray, major: int) -> Iterator[tuple[Array, Array, Array
 
 def _write_matrix(
     handle: FileHandle, name: str, shape: tuple[int, int], by: str, dtype: np.dtype, n_values: int,
-    bands: Iterator[tuple[Array, Array, Array]], filters: Filters,
+    bands: Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]], filters: Filters,
 ) -> None:  # fmt: skip
     """Write a group as AnnData does; `bands` gives lengths, minor coordinates and values of some rows.
 

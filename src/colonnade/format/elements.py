@@ -14,6 +14,7 @@ In: rows of bytes, and a datatype with the sizes and offsets of the file.  Out: 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 
 import numpy as np
@@ -24,7 +25,8 @@ from colonnade.format.datatype import in_memory
 from colonnade.format.global_heap import Heap
 from colonnade.format.source import UnknownToReader
 from colonnade.format.values import DecodedValues, ElementDType
-from colonnade.model import StoredType
+from colonnade.model import StoredField, StoredType
+from colonnade.nodes.elements import as_strings
 from colonnade.stored_dtypes import SEQUENCE_DTYPE, memory_dtype
 
 StoredRows = Octets
@@ -230,6 +232,129 @@ def element_bytes(value: DecodedValues, stored: StoredType) -> bytes:
     else:
         return np.ascontiguousarray(value).tobytes()
     return b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+
+
+# -- arrays, as h5py names and reads them --
+
+
+def array_dtype(stored: StoredType) -> ElementDType:
+    """The dtype that h5py has for elements: numbers in the order of the file, members at their offsets.
+
+    An UnknownToReader if it has another way with such elements: references, sequences, numbers of unusual bits.
+    """
+    dtype = _ARRAY_DTYPES.get(stored.kind, _no_array_dtype)(stored)
+    if dtype is None:
+        raise UnknownToReader(f"colonnade's own reader has no arrays of {stored}", feature=f"arrays of {stored}")
+    return dtype
+
+
+def _no_array_dtype(stored: StoredType) -> ElementDType | None:
+    return None
+
+
+def _order(stored: StoredType) -> str:
+    return ">" if stored.order == "big" else "<"
+
+
+def _integer_dtype(stored: StoredType) -> ElementDType | None:
+    number = stored.item if stored.base is not None else stored
+    if number.size not in (1, 2, 4, 8) or (number.bits and number is not stored):
+        return None
+    return np.dtype(f"{_order(number)}{'i' if number.signed else 'u'}{number.size}")
+
+
+def _boolean_dtype(stored: StoredType) -> ElementDType | None:
+    """An enum of FALSE and TRUE is a boolean; with a third member it is an integer."""
+    integer = _integer_dtype(stored)
+    return np.dtype(bool) if integer is not None and len(stored.members) == len(("FALSE", "TRUE")) else integer
+
+
+def _float_dtype(stored: StoredType) -> ElementDType | None:
+    return None if stored.bits or stored.size not in (2, 4, 8) else np.dtype(f"{_order(stored)}f{stored.size}")
+
+
+def _complex_dtype(stored: StoredType) -> ElementDType | None:
+    parts = [field.type for field in stored.fields] or [stored.item]
+    if any(_float_dtype(part) is None for part in parts):
+        return None
+    return np.dtype(f"{_order(stored.item)}c{2 * stored.item.size}")
+
+
+def _opaque_dtype(stored: StoredType) -> ElementDType | None:
+    return None if stored.tag.startswith("NUMPY:") else np.dtype((np.void, stored.size))
+
+
+def _array_array_dtype(stored: StoredType) -> ElementDType | None:
+    return None if stored.has_pointers else np.dtype((array_dtype(stored.item), stored.dims))
+
+
+def _compound_dtype(stored: StoredType) -> ElementDType | None:
+    """Strings of variable length may be members, but not deeper."""
+    if any(field.type.has_pointers and field.type.kind != "text" for field in stored.fields):
+        return None
+    members = in_memory(stored)
+    types = {field.name: field.type for field in stored.fields}
+    return np.dtype(
+        {
+            "names": [field.name for field in members.fields],
+            "formats": [array_dtype(types[field.name]) for field in members.fields],
+            "offsets": [field.offset for field in members.fields],
+            "itemsize": members.size,
+        }
+    )
+
+
+_ARRAY_DTYPES: dict[str, Callable[[StoredType], ElementDType | None]] = {
+    "integer": _integer_dtype,
+    "enum": _integer_dtype,
+    "boolean": _boolean_dtype,
+    "float": _float_dtype,
+    "complex": _complex_dtype,
+    "string": lambda stored: np.dtype((np.bytes_, stored.size)),
+    "text": lambda stored: np.dtype(object),
+    "opaque": _opaque_dtype,
+    "array": _array_array_dtype,
+    "compound": _compound_dtype,
+}
+
+
+def decode_array(rows: StoredRows, stored: StoredType, heap: Heap, path: str) -> np.ndarray:
+    """Rows of bytes as an array of `array_dtype`, one element per row.
+
+    Strings of variable length are `str`; a compound with such members has no gaps.
+    """
+    dtype = array_dtype(stored)
+    if stored.kind == "text":
+        return as_strings(_follow(rows, stored, heap), path)
+    if stored.kind == "array":
+        items = decode_array(np.ascontiguousarray(rows).reshape(-1, stored.item.size), stored.item, heap, path)
+        return items.reshape(len(rows), *stored.dims, *items.shape[1:])
+    if _is_image(stored):
+        return _raw(rows, dtype)
+    if stored.kind != "compound":
+        return _decode(rows, stored, heap).astype(dtype)
+    is_packed = stored.has_pointers
+    values = np.zeros(len(rows), dtype=[(name, dtype[name]) for name in dtype.names or ()] if is_packed else dtype)
+    for field in stored.fields:
+        values[field.name] = decode_array(_member_rows(rows, field), field.type, heap, path)
+    return values
+
+
+def _member_rows(rows: StoredRows, field: StoredField) -> StoredRows:
+    return rows[:, field.offset : field.offset + field.type.size]
+
+
+def _is_image(stored: StoredType) -> bool:
+    """Whether the bytes in the file are those of an element of `array_dtype`."""
+    if stored.kind == "compound":
+        return all(_is_image(field.type) for field in stored.fields)
+    if stored.kind == "array":
+        return _is_image(stored.item)
+    if stored.kind == "complex":
+        return stored.size == 2 * stored.item.size and (not stored.fields or stored.fields[0].offset == 0)
+    if stored.kind == "string":
+        return stored.padding == "null"
+    return stored.kind in ("integer", "enum", "float", "opaque") and not stored.bits
 
 
 # -- elements in memory form, in which variable-length parts are pointers --

@@ -232,12 +232,6 @@ class ByteDataset(ByteNode):
         if kind == "chunked":
             self._pipeline()
 
-    @property
-    def array_dtype(self) -> np.dtype:
-        """The dtype of its elements as an array."""
-        stored = self.header.type
-        return np.dtype(bool) if stored.kind == "boolean" else element_dtype(stored)
-
     @cached_property
     def fill(self) -> bytes | None:
         """The fill value set by the writer, in the form of `ColumnInfo.fill`; None when none was set."""

@@ -31,6 +31,7 @@ _FIRST_USER_BLOCK = 512
 _SIZES = (2, 4, 8)
 _WIDE_SIZES = (16, 32)  # legal, but libhdf5 damages such files and its own memory while it writes them
 _IS_KNOWN = 1
+_ALL_FLAGS = 7  # open for writing, consistent, open for writing next to readers
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +80,20 @@ def decode_superblock(fields: Fields) -> Superblock:
     fields.expect(SIGNATURE, "the signature")
     version = fields.version(0, 1, 2, 3)
     if version < 2:
-        fields.take(4)
+        free_space, root_group, _, shared_headers = fields.take(4)
+        if free_space or root_group or shared_headers:
+            raise fields.wrong(f"gives versions {free_space}, {root_group} and {shared_headers} where all are 0")
     offset_size, length_size = fields.number(1), fields.number(1)
     if not {offset_size, length_size} <= {*_SIZES, *_WIDE_SIZES}:
         raise fields.wrong(f"gives {offset_size} bytes for addresses and {length_size} for lengths")
     check_sizes(offset_size, length_size, fields.name)
     if version < 2:
-        fields.take(9 + (4 if version == 1 else 0))
-    else:
-        fields.take(1)
+        fields.take(5)
+    flags = fields.number(4 if version < 2 else 1)
+    if flags > _ALL_FLAGS:
+        raise fields.wrong(f"has the consistency flags {flags}, which no version of HDF5 sets")
+    if version == 1:
+        fields.take(4)
     base, _, end = (fields.number(offset_size) for _ in range(3))
     has_driver = False
     if version < 2:

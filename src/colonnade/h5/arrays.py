@@ -29,13 +29,11 @@ from colonnade.model import FilterInfo
 from colonnade.nodes import DatasetHandle, H5Dataset, H5Node
 from colonnade.nodes.chunk_source import FARTHEST
 from colonnade.nodes.damage import hdf5_errors, raise_lack
-from colonnade.nodes.elements import claims_too_much
+from colonnade.nodes.elements import TEXT_BYTES, as_strings, box_of, claims_too_much
 from colonnade.nodes.paths import decode_name
 from colonnade.pager.sources import ByteSource
 from colonnade.stored_dtypes import raw_dtype
 
-TEXT_BYTES = 64  # that a string takes in memory, at least
-Array = np.ndarray
 MOST_CHUNKS, FEWEST_STORED = 200_000, 16  # chunks that are looked for, if fewer than 1 in 16 is stored
 Box = Sequence[range]
 MOST_ASKED = 4096  # chunks that are asked for one by one, without knowing how many there are
@@ -49,11 +47,6 @@ def path_of(node: H5Node) -> str:
         return decode_name(name) if isinstance(name, bytes) else str(name)  # bytes where it is not UTF-8
     except hdf5_errors():
         return "?"
-
-
-def _check_heap(dataset: DatasetHandle) -> None:
-    """Of elements of variable length: the library must be able to read the fill."""
-    vet_fill(dataset)
 
 
 @contextmanager
@@ -70,12 +63,6 @@ def is_null(dataset: H5Dataset) -> bool:
     """Whether the dataset holds nothing, not even an element."""
     with _header_of(dataset):
         return bool(dataset.id.get_space().get_simple_extent_type() == h5s.NULL)
-
-
-def is_scalar(dataset: H5Dataset) -> bool:
-    """Whether the dataset holds one element, and no axis."""
-    with _header_of(dataset):
-        return bool(dataset.id.get_space().get_simple_extent_type() == h5s.SCALAR)
 
 
 def shape_of(dataset: H5Dataset) -> tuple[int, ...]:
@@ -121,18 +108,6 @@ def _overlaps(dtype: np.dtype) -> bool:
     )
 
 
-def is_text(dataset: H5Dataset) -> bool:
-    """Whether the elements are strings of variable length."""
-    found = h5py.check_string_dtype(dtype_of(dataset))
-    return found is not None and found.length is None
-
-
-def read_array(dataset: H5Dataset, part: tuple[slice, ...] = ()) -> Array:
-    """The elements, or a box of them, as an array; strings of variable length as `str`, also in compounds."""
-    check_readable(dataset, prod(len(one) for one in _box(dataset, part)))
-    return read_checked(dataset, part)
-
-
 def check_readable(dataset: H5Dataset, count: int) -> None:
     """Refuse a dataset whose elements are not to be read, or that claims `count` of them without storing them."""
     dtype = dtype_of(dataset)
@@ -140,7 +115,7 @@ def check_readable(dataset: H5Dataset, count: int) -> None:
         raise FormatError(f"{path_of(dataset)} holds nothing, not even an element", path=path_of(dataset))
     claimed = count * max(dtype.itemsize, TEXT_BYTES if dtype.kind in "SO" else 1)
     with _header_of(dataset):
-        _check_heap(dataset.id)
+        vet_fill(dataset.id)
         if creation_of(dataset.id).get_layout() != h5d.CHUNKED:
             check_rows(dataset.id)
             vet_run(dataset.id, describe_type(dataset.id.get_type()))
@@ -167,9 +142,9 @@ def _check_chunks(dataset: H5Dataset, count: int) -> None:
         )
 
 
-def read_checked(dataset: H5Dataset, part: tuple[slice, ...] = ()) -> Array:
+def read_checked(dataset: H5Dataset, part: tuple[slice, ...] = ()) -> np.ndarray:
     """As `read_array`, of a dataset that `check_readable` has let pass: for those that are read by many parts."""
-    dtype, box = dtype_of(dataset), _box(dataset, part)
+    dtype, box = dtype_of(dataset), box_of(shape_of(dataset), part)
     with _header_of(dataset):
         filters = describe_filters(creation_of(dataset.id))
     load_filters(filters)
@@ -183,19 +158,12 @@ def read_checked(dataset: H5Dataset, part: tuple[slice, ...] = ()) -> Array:
     return with_texts(read, dtype, path_of(dataset))
 
 
-def _read_by_library(dataset: H5Dataset, part: tuple[slice, ...], filters: Sequence[FilterInfo]) -> Array:
+def _read_by_library(dataset: H5Dataset, part: tuple[slice, ...], filters: Sequence[FilterInfo]) -> np.ndarray:
     """A part as h5py reads it; elements of variable length with unknown filters come from a guarded file."""
     if not dtype_of(dataset).hasobject or Pipeline(filters, 1).is_known:
         return np.asarray(dataset[part])
     with guarded(dataset.id) as twin:
         return np.asarray((dataset if twin is None else h5py.Dataset(twin))[part])
-
-
-def _box(dataset: H5Dataset, part: tuple[slice, ...]) -> list[range]:
-    """What a part takes of each axis; all of those that it does not name."""
-    shape = shape_of(dataset)
-    named = [range(*one.indices(length)) for one, length in zip(part, shape, strict=False)]
-    return [*named, *(range(length) for length in shape[len(named) :])]
 
 
 def _stored_bytes(dataset: DatasetHandle) -> int:
@@ -214,23 +182,7 @@ def _is_plain(box: list[range]) -> bool:
     return all(one.step == 1 for one in box)
 
 
-def boxes(dataset: H5Dataset, most_bytes: int) -> Iterator[tuple[slice, ...]]:
-    """The dataset in boxes of at most `most_bytes` bytes (or one chunk, where that is more), in order."""
-    shape, dtype = shape_of(dataset), dtype_of(dataset)
-    with _header_of(dataset):
-        chunk = dataset.chunks
-    counts = [1] * len(shape) if chunk is None else list(chunk)
-    times = most_bytes // max(int(np.prod(counts, dtype=object)) * dtype.itemsize, 1)
-    for axis in reversed(range(len(shape))):
-        wanted = max(1, min(-(-shape[axis] // counts[axis]), times))
-        counts[axis] *= wanted
-        times //= wanted
-    starts = [range(0, length, count) for length, count in zip(shape, counts, strict=True)]
-    for first in product(*starts):
-        yield tuple(slice(at, at + count) for at, count in zip(first, counts, strict=True))
-
-
-def with_texts(read: Array, dtype: np.dtype, path: str) -> Array:
+def with_texts(read: np.ndarray, dtype: np.dtype, path: str) -> np.ndarray:
     """Bytes of variable-length strings as `str`, wherever they stand."""
     if dtype.names is not None:
         if read_as(dtype) is dtype:
@@ -239,7 +191,7 @@ def with_texts(read: Array, dtype: np.dtype, path: str) -> Array:
         for name in dtype.names:
             target[name] = with_texts(read[name], dtype[name], path)
         return target
-    return decode_texts(read, path) if _holds_texts(dtype) else read
+    return as_strings(read, path) if _holds_texts(dtype) else read
 
 
 def _holds_texts(dtype: np.dtype) -> bool:
@@ -256,20 +208,9 @@ def read_as(dtype: np.dtype) -> np.dtype:
     return np.dtype([(name, np.dtype(object) if _holds_texts(dtype[name]) else dtype[name]) for name in dtype.names])
 
 
-def decode_texts(read: Array, path: str) -> Array:
-    """Bytes as `str`, in an array of objects; what is not UTF-8 is a CorruptError."""
-    strings = np.empty(read.shape, dtype=object)
-    try:
-        flat = [one.decode("utf-8") if isinstance(one, bytes) else str(one) for one in read.reshape(-1).tolist()]
-    except UnicodeDecodeError as error:
-        raise CorruptError(f"bytes are not UTF-8: {error}", path=path) from error
-    strings.reshape(-1)[:] = flat
-    return strings
-
-
 def read_box(
     dataset: DatasetHandle, dtype: np.dtype, filters: Sequence[FilterInfo], box: Box, path: str
-) -> Array | None:
+) -> np.ndarray | None:
     """A box (ranges without steps) of a dataset whose chunks have filters; None when the library is to read it.
 
     A chunk that does not unpack to what it must hold, or whose elements claim more than the file has, is a
@@ -348,7 +289,7 @@ class _ChunkBytes(NamedTuple):
         return capi.read_stored_chunk(self.dataset, self.offset)
 
 
-def _unpack(chunk: _ChunkBytes, pipeline: Pipeline, whole: Array, path: str) -> bool:
+def _unpack(chunk: _ChunkBytes, pipeline: Pipeline, whole: np.ndarray, path: str) -> bool:
     """Put a chunk into an array; False when only the library knows how."""
     offset = chunk.offset
     try:
@@ -362,7 +303,7 @@ def _unpack(chunk: _ChunkBytes, pipeline: Pipeline, whole: Array, path: str) -> 
     return True
 
 
-def _place(values: Array, offset: tuple[int, ...], out: Array, box: Box) -> None:
+def _place(values: np.ndarray, offset: tuple[int, ...], out: np.ndarray, box: Box) -> None:
     """The part of a chunk that lies in the box."""
     inside, target = [], []
     for begin, size, one in zip(offset, values.shape, box, strict=True):

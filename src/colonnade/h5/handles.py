@@ -141,6 +141,10 @@ class LibraryDataset(_LibraryNode, h5d.DatasetID):
     is_dataset = True
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        return arrays.shape_of(h5py.Dataset(self))
+
+    @property
     def is_null(self) -> bool:
         return arrays.is_null(h5py.Dataset(self))
 

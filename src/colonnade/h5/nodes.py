@@ -6,8 +6,7 @@ A dataset that claims far more than is stored for it is not read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from math import prod
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import h5py
@@ -16,10 +15,11 @@ from h5py import h5d
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError, FormatError, UnsupportedError, UsageError
-from colonnade.h5.arrays import Array, _check_heap, boxes, check_readable, dtype_of, path_of, read_checked, shape_of
-from colonnade.h5.links import address, children, create_group, exists, hard_kind, unlink
-from colonnade.h5.vetting import vet_object
-from colonnade.nodes import H5Dataset, H5Group, H5Node, NodeHandle
+from colonnade.h5.arrays import path_of
+from colonnade.h5.links import children, create_group, exists, hard_kind, unlink
+from colonnade.h5.vetting import vet_fill, vet_object
+from colonnade.nodes import H5Dataset, H5Group, H5Node
+from colonnade.nodes.arrays import StreamedArray
 from colonnade.nodes.damage import hdf5_errors
 
 HandleKind = Literal["group", "dataset"]
@@ -40,14 +40,6 @@ def member_names(group: H5Group) -> list[str]:
     return [child.name for child in children(group.id) if child.kind in ("group", "dataset", "broken")]
 
 
-def member(group: H5Group, name: str) -> Any:
-    """The group or dataset of this name; a FormatError when there is none, or it cannot be opened."""
-    found = find_member(group, name)
-    if found is None:
-        raise FormatError(f"{path_of(group)} has no member {name!r} that can be opened", path=path_of(group))
-    return found
-
-
 def find_member(group: H5Group, name: str) -> Any | None:
     """The group or dataset of this name; None when there is none, or it cannot be opened."""
     kind = hard_kind(group.id, name)
@@ -57,20 +49,18 @@ def find_member(group: H5Group, name: str) -> Any | None:
     try:
         if kind == "dataset":
             vet_object(group.id, key)
-            _check_heap(h5d.open(group.id, key))  # h5py asks for the properties of a dataset as it opens it
+            vet_fill(h5d.open(group.id, key))  # h5py asks for the properties of a dataset as it opens it
         return group[key]
     except hdf5_errors(UnsupportedError):
         return None
 
 
-def object_at(opened: NodeHandle) -> Any:
-    """The h5py object of a group or dataset that was opened below it."""
-    return h5py.Group(opened) if isinstance(opened, h5py.h5g.GroupID) else h5py.Dataset(opened)
-
-
-def place_of(node: H5Node) -> int | None:
-    """Where the object is kept: equal for two names of one object."""
-    return address(node.id)
+def group_below(target: H5Node, path: bytes) -> H5Group:
+    """The group at a path below a group of h5py, which was opened before and found sound; b"" is the group itself."""
+    group = target[path] if path and isinstance(target, h5py.Group) else target
+    if not isinstance(group, h5py.Group):
+        raise FormatError(f"{path_of(group)} is not a group", path=path_of(group))
+    return group
 
 
 # -- writing --
@@ -108,19 +98,6 @@ def make_null(parent: H5Group, name: str) -> H5Dataset:
 
 
 @dataclass(frozen=True)
-class StreamedArray:
-    """An array that is read block by block while it is written; every block comes with its place."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    blocks: Callable[[], Iterator[tuple[tuple[slice, ...], Array]]]
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-
-@dataclass(frozen=True)
 class ArrayOptions:
     """How new datasets are stored. `chunks` is for arrays of its rank: an integer for rank 1; True: h5py's choice."""
 
@@ -142,31 +119,10 @@ class ArrayOptions:
         return found
 
 
-def is_dataset(value: object) -> bool:
-    """Whether this is a dataset of h5py."""
-    return isinstance(value, h5py.Dataset)
-
-
-def is_group(value: object) -> bool:
-    """Whether this is a group of h5py."""
-    return isinstance(value, h5py.Group)
-
-
-def streamed(dataset: H5Dataset, most_bytes: int = 8 << 20) -> StreamedArray:
-    """A dataset of numbers that is read a few MiB at a time."""
-    check_readable(dataset, prod(shape_of(dataset)))
-
-    def blocks() -> Iterator[tuple[tuple[slice, ...], Array]]:
-        for part in boxes(dataset, most_bytes):
-            yield part, read_checked(dataset, part)
-
-    return StreamedArray(shape_of(dataset), dtype_of(dataset), blocks)
-
-
 def make_array(
     parent: H5Group,
     name: str,
-    data: Array | StreamedArray,
+    data: np.ndarray | StreamedArray,
     growable: bool = False,
     options: ArrayOptions = ArrayOptions(),  # noqa: B008 - it is frozen
 ) -> Any:

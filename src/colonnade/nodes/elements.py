@@ -1,18 +1,25 @@
-"""Elements in memory form, whoever read them: what they point to, and what is made of their description."""
+"""Elements, whoever read them: what they point to in memory form, what is made of their description, boxes of arrays.
+
+A box is one range per dimension.
+"""
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
 
 import numpy as np
 
 from colonnade.arrays import Image
-from colonnade.errors import FormatError
+from colonnade.errors import CorruptError, FormatError
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, DatasetInfo, Form, Plain, Sectioned, StoredType
 from colonnade.nodes.protocols import Group, Node
 from colonnade.stored_dtypes import NEW_REFERENCE, memory_dtype
 
 LARGEST_CHUNK = 4 << 20
+TEXT_BYTES = 64  # that a string takes in memory, at least
 # Where elements claim so much more than is stored that no filter has done it: reading them would never end.
 MOST_UNSTORED = 64 << 20
 BEST_FILTER = 20_000
@@ -110,3 +117,41 @@ def column_node(group: Group, column: ColumnInfo) -> Node:
     if node is None:
         raise FormatError(f"cannot open column {column.name!r}: {column.problem}", column=column.name)
     return node
+
+
+# -- arrays --
+
+
+def box_of(shape: Sequence[int], part: tuple[slice, ...]) -> list[range]:
+    """What a part takes along each dimension; all of those that it does not name."""
+    named = [range(*axis.indices(length)) for axis, length in zip(part, shape, strict=False)]
+    return [*named, *(range(length) for length in shape[len(named) :])]
+
+
+def cut_box(
+    box: Sequence[range], chunk: Sequence[int] | None, item_bytes: int, most_bytes: int
+) -> Iterator[list[range]]:
+    """A box in smaller boxes of at most `most_bytes` bytes (or one chunk, if that is more), in order."""
+    counts = [1] * len(box) if chunk is None else list(chunk)
+    n_chunks = most_bytes // max(prod(counts) * item_bytes, 1)
+    for axis in reversed(range(len(box))):
+        wanted = max(1, min(-(-len(box[axis]) // counts[axis]), n_chunks))
+        counts[axis] *= wanted
+        n_chunks //= wanted
+    firsts = [range(axis.start // count * count, axis.stop, count) for axis, count in zip(box, counts, strict=True)]
+    for begins in product(*firsts):
+        yield [
+            range(max(begin, axis.start), min(begin + count, axis.stop))
+            for begin, count, axis in zip(begins, counts, box, strict=True)
+        ]
+
+
+def as_strings(values: np.ndarray, path: str) -> np.ndarray:
+    """Bytes as `str`, in an array of objects; bytes that are not UTF-8 are a CorruptError."""
+    strings = np.empty(values.shape, dtype=object)
+    items = values.reshape(-1).tolist()
+    try:
+        strings.reshape(-1)[:] = [item.decode("utf-8") if isinstance(item, bytes) else str(item) for item in items]
+    except UnicodeDecodeError as error:
+        raise CorruptError(f"bytes are not UTF-8: {error}", path=path) from error
+    return strings

@@ -19,6 +19,7 @@ from colonnade.filters.codecs import ByteBuffer, new_array
 from colonnade.model import StoredType
 from colonnade.nodes.chunk_source import FARTHEST, ChunkSource
 from colonnade.nodes.damage import hdf5_errors
+from colonnade.nodes.elements import as_strings
 from colonnade.selection import RowNumbers
 
 REFERENCE_DTYPE = np.dtype([("length", "<u4"), ("address", "<u8"), ("index", "<u4")])
@@ -47,6 +48,18 @@ class Strings(NamedTuple):
 
     offsets: Offsets
     data: ByteBuffer
+
+
+def as_objects(strings: Strings, path: str) -> np.ndarray:
+    """Strings as `str`, in an array of objects; bytes that are not UTF-8 are a CorruptError."""
+    data, bounds = strings.data.tobytes(), list(pairwise(strings.offsets.tolist()))
+    values = np.empty(len(bounds), dtype=object)
+    if not data.isascii():
+        values[:] = [data[begin:end] for begin, end in bounds]
+        return as_strings(values, path)
+    text = data.decode("ascii")
+    values[:] = [text[begin:end] for begin, end in bounds]
+    return values
 
 
 class HeapSource:

@@ -13,29 +13,29 @@ import numpy as np
 from colonnade import kernels
 from colonnade.arrays import Image, Octets
 from colonnade.dataclass import replace
-from colonnade.errors import CorruptError, UnsupportedError
+from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.filters.chunk_reader import ChunkReader
 from colonnade.filters.read_plan import MOST_AT_ONCE, ChunkForm
 from colonnade.filters.undo import Pipeline
 from colonnade.format.chunk_maps import RunMap, ShiftedBytes, StoredChunkMap
 from colonnade.format.datatype import in_memory
-from colonnade.format.elements import decode_elements, to_memory
+from colonnade.format.elements import array_dtype, decode_array, decode_elements, to_memory
 from colonnade.format.global_heap import GlobalHeap, reference_dtype
 from colonnade.format.nodes import ByteDataset
 from colonnade.format.source import UnknownToReader
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, DatasetInfo, FilterInfo, StoredType
 from colonnade.nodes.chunk_source import ChunkLocator, ChunkSource
-from colonnade.nodes.elements import claims_too_much, is_shown_as_stored
-from colonnade.nodes.heap_source import AS_BYTES, HeapSource, check_lengths
-from colonnade.nodes.paths import decode_name
+from colonnade.nodes.elements import TEXT_BYTES, box_of, claims_too_much, cut_box, is_shown_as_stored
+from colonnade.nodes.heap_source import AS_BYTES, HeapSource, Strings, as_objects, check_lengths
+from colonnade.reader.nodes import ReadNode
 from colonnade.stored_dtypes import LARGEST_ELEMENT
 
 if TYPE_CHECKING:
     from colonnade.nodes import Dataset
-from colonnade.reader.nodes import ReadNode, refusal
 
 _MOST_COMPACT = 1 << 16  # bytes that a header has room for, whatever it claims
 _PIECE_BYTES = 32 << 20  # of rows between those that are wanted, read at a time
+_ARRAY_PIECE_BYTES = 4 << 20  # of an array, read at a time: what was read before is still in the processor's cache
 _FAR_APART = 1 << 16  # bytes between rows that are not read with those between them
 
 
@@ -60,13 +60,6 @@ class ReadDataset(ReadNode):
     def describe(self) -> DatasetInfo:
         return self._info
 
-    def _check_known(self) -> None:
-        """Refuse a dataset that only libhdf5 could read; it is left to that elsewhere, if it is to be used."""
-        try:
-            self.node.check_known()
-        except UnknownToReader as error:
-            raise refusal(self.path, error) from error
-
     @cached_property
     def _info(self) -> DatasetInfo:
         try:
@@ -80,6 +73,10 @@ class ReadDataset(ReadNode):
         return info
 
     def stored_bytes(self) -> int:
+        return self._all_stored_bytes
+
+    @cached_property
+    def _all_stored_bytes(self) -> int:
         storage = self.node.header.storage
         if storage.storage not in ("compact", "contiguous", "chunked"):
             return 0
@@ -217,11 +214,28 @@ class ReadDataset(ReadNode):
             return self._in_library(error).follow_reference(row, column)
 
     def array_dtype(self) -> np.dtype:
-        return self.node.array_dtype
+        try:
+            return array_dtype(self.node.header.type)
+        except UnknownToReader as error:
+            return self._in_library(error).array_dtype()
 
     def check_readable(self, count: int) -> None:
-        self._check_known()
-        claimed, stored = count * self.array_dtype().itemsize, self.stored_bytes()
+        if self.is_null:
+            raise FormatError(f"{self.path} holds nothing, not even an element", path=self.path)
+        try:
+            dtype = array_dtype(self.node.header.type)
+            self.node.check_known()
+        except UnknownToReader as error:
+            self._in_library(error).check_readable(count)
+        else:
+            self._check_claims(count, dtype)
+
+    def _check_claims(self, count: int, dtype: np.dtype) -> None:
+        """Refuse to allocate memory for elements that are not in the file."""
+        claimed = count * max(dtype.itemsize, TEXT_BYTES if dtype.kind in "SO" else 1)
+        stored = min(self._all_stored_bytes, self.opened.bytes.size)
+        if self.chunk_shape is not None and stored:  # a chunk is unpacked whole
+            claimed = max(claimed, prod(self.chunk_shape) * dtype.itemsize)
         if claims_too_much(claimed, stored, bool(self.node.header.filters)):
             raise UnsupportedError(
                 f"{self.path} claims {claimed:,} bytes, {stored:,} are stored: it is not read",
@@ -230,21 +244,48 @@ class ReadDataset(ReadNode):
             )
 
     def read_array(self, part: tuple[slice, ...] = ()) -> np.ndarray:
+        box = box_of(self.shape, part)
+        whole = [range(min(axis[0], axis[-1]), max(axis[0], axis[-1]) + 1) if axis else range(0) for axis in box]
         try:
-            values = self.read_as_stored(part)
+            values = self._read_box(whole)
         except UnknownToReader as error:
             return self._in_library(error).read_array(part)
-        if self.node.header.type.kind == "text":
-            strings = np.empty(values.shape, dtype=object)
-            strings.reshape(-1)[:] = [decode_name(value) for value in values.reshape(-1).tolist()]
-            return strings
+        return values if whole == box else values[tuple(slice(None, None, axis.step) for axis in box)]
+
+    def _read_box(self, box: list[range]) -> np.ndarray:
+        """The elements of a box, piece by piece: what they take as they are stored is not in memory at once."""
+        stored = self.node.header.type
+        pieces = list(cut_box(box, self.chunk_shape, stored.size, _ARRAY_PIECE_BYTES))
+        if len(pieces) == 1:
+            return self._read_piece(box)
+        sample = decode_array(np.zeros((0, stored.size), np.uint8), stored, GlobalHeap(self.node.source), self.path)
+        values = np.empty((*(len(axis) for axis in box), *sample.shape[1:]), dtype=sample.dtype)
+        for piece in pieces:
+            target = (slice(at.start - axis.start, at.stop - axis.start) for at, axis in zip(piece, box, strict=True))
+            values[tuple(target)] = self._read_piece(piece)
         return values
+
+    def _read_strings(self, box: list[range]) -> Strings | None:
+        """Strings of variable length, read by kernels; None where they must be followed one by one."""
+        source = self.heap_source(self.node.header.type, self.node.header.filters)
+        try:
+            return None if source is None else source.read(box[0].start, len(box[0]))
+        except UnsupportedError:
+            return None
+
+    def _read_piece(self, box: list[range]) -> np.ndarray:
+        stored = self.node.header.type
+        strings = self._read_strings(box) if stored.kind == "text" and len(box) == 1 else None
+        if strings is not None:
+            return as_objects(strings, self.path)
+        rows = self.node.read_stored(box).reshape(-1, stored.size)
+        values = decode_array(rows, stored, GlobalHeap(self.node.source), self.path)
+        shaped = values.reshape((*(len(axis) for axis in box), *values.shape[1:]))
+        return shaped if shaped.flags.writeable else shaped.copy()
 
     def read_as_stored(self, part: tuple[slice, ...] = ()) -> np.ndarray:
         """The elements, or a box of them; strings of variable length as bytes."""
-        shape = self.shape
-        box = [range(*axis.indices(length)) for axis, length in zip(part, shape, strict=False)]
-        box += [range(length) for length in shape[len(box) :]]
+        box = box_of(self.shape, part)
         whole = [range(axis.start, axis[-1] + 1) if axis else range(0) for axis in box]
         values = self.node.read(whole)
         if box:

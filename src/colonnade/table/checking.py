@@ -76,7 +76,7 @@ def _declared_variant(path: Path) -> object | None:
 def _check(file: File, table: str | None, deep: bool, progress: Progress | None, variant: object | None) -> Findings:
     def look() -> Findings:
         check = Check(file._receipts_now(), deep, deep, progress, _bytes_of(file), variant)
-        root = file._handle.library_root
+        root = file._handle.root
         if table is None:
             return check.file(root)
         path = file._absolute(table)
@@ -122,9 +122,7 @@ def fix(target: Target | File, *, dry_run: bool = False) -> Fixed:
 
 
 def _plan(file: File) -> Fixed:
-    plan = file._consistent(
-        lambda: plan_repairs(file._handle.library_root, dict(file._receipts_now()), _bytes_of(file))
-    )
+    plan = file._consistent(lambda: plan_repairs(file._handle.root, dict(file._receipts_now()), _bytes_of(file)))
     plan.dry_run = True
     return plan
 

@@ -291,16 +291,20 @@ class File(Sealed):
         try:
             return Table(self, path)
         except (TableNotFound, UsageError):
-            foreign = self._consistent(lambda: self._foreign_tables().get(self._absolute(path)))
+            foreign = self._consistent(lambda: self._read_foreign(path))
             if foreign is None:
                 raise
-        return self._open_foreign(foreign)
+        return self._open_foreign(*foreign)
 
-    def _open_foreign(self, table: ForeignTable) -> Table:
+    def _read_foreign(self, path: str) -> tuple[ForeignTable, pa.Table, list[str]] | None:
+        """A table that no layout describes, its rows and the names of its labels; None if there is none."""
+        table = self._foreign_tables().get(self._absolute(path))
+        return None if table is None else (table, *table.read())
+
+    def _open_foreign(self, table: ForeignTable, rows: pa.Table, labels: list[str]) -> Table:
         """A table that no layout describes, as a table in memory."""
         from colonnade.table.at_once import write
 
-        rows, labels = self._consistent(table.read)
         stream = io.BytesIO()
         title = f"{table.path} of a file of {table.kind}, read into memory"
         write(stream, rows, table=table.path, labels=labels, title=title, allow_reserved=True)

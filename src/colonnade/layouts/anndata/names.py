@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from colonnade.errors import DataError
+from colonnade.errors import DataError, UsageError
+from colonnade.layouts.frame_options import check_labels_and_texts
 from colonnade.model import TableText, is_utf8
+from colonnade.nodes import Group
 
 FRAME = "an AnnData data frame"  # in messages
 ENCODING_TYPE = "encoding-type"
@@ -69,8 +71,17 @@ def check_name(name: str, _allow_reserved: bool = False) -> None:
 
 def check_members(columns: Sequence[str], labels: Sequence[str], text: TableText) -> None:
     """Refuse what a frame cannot store: several row labels, a title or description, a column named `_index`."""
-    from colonnade.layouts.frame_options import check_labels_and_texts
 
     check_labels_and_texts(labels, text, FRAME, "row labels")
     if UNNAMED in columns:
         raise DataError("a column cannot have this name, which is that of row labels", column=UNNAMED)
+
+
+def check_has_one_face(group: Group, path: str) -> None:
+    """Refuse a frame that is a view of a HEP001 table inside it: that table is the one to change."""
+    if group.has_link(OTHER_FACE):
+        raise UsageError(
+            f"cannot change or index {path}: it is the AnnData view of the HEP001 table in its member "
+            f"{OTHER_FACE!r}. Change or index that table; the view follows.",
+            path=path,
+        )

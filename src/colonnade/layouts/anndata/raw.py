@@ -11,8 +11,6 @@ from dataclasses import field
 from functools import cached_property
 
 from colonnade.dataclass import dataclass
-from colonnade.h5.arrays import is_null, is_scalar
-from colonnade.h5.nodes import object_at
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import describe
 from colonnade.layouts.raw_node import RawNode, is_link_name, open_member
@@ -52,11 +50,11 @@ class RawElement(RawNode):
 
     @property
     def is_scalar(self) -> bool:
-        return self.kind == "dataset" and is_scalar(object_at(self.node))
+        return self.kind == "dataset" and not self.node.is_null and self.node.shape == ()
 
     @property
     def is_null(self) -> bool:
-        return self.kind == "dataset" and is_null(object_at(self.node))
+        return self.kind == "dataset" and bool(self.node.is_null)
 
     def member(self, name: str) -> RawElement | None:
         """The group or dataset of this name, if a hard link leads to one that can be opened."""

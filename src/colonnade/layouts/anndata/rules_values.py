@@ -14,10 +14,9 @@ from colonnade import limits
 from colonnade.columns.raw import cut
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError
-from colonnade.h5.arrays import Array, boxes, read_array
-from colonnade.h5.nodes import object_at
 from colonnade.layouts.anndata.raw import RawElement, RawFrame
 from colonnade.model import Breach, ColumnInfo, DatasetInfo
+from colonnade.nodes.arrays import boxes, read_part
 from colonnade.nodes.elements import claims_too_much, dataset_column
 from colonnade.nodes.paths import join_path
 
@@ -49,7 +48,7 @@ def _is_elsewhere(node: RawElement) -> bool:
     return node.stored is not None and node.stored.storage in ("external", "virtual")
 
 
-def number_blocks(node: RawElement) -> Iterator[tuple[int, Array]]:
+def number_blocks(node: RawElement) -> Iterator[tuple[int, np.ndarray]]:
     """The integers of a dataset of rank 1, block by block, each with its first row."""
     if _is_elsewhere(node):
         return
@@ -64,9 +63,8 @@ def read_all(node: RawElement) -> None:
         return
     if not node.is_flat:
         _checked(node)
-        dataset = object_at(node.node)
-        for box in boxes(dataset, limits.now.checked_bytes):
-            read_array(dataset, box)
+        for box in boxes(node.node, limits.now.checked_bytes):
+            read_part(node.node, box)
         return
     reader = _reader(node)
     for start, stop in cut(0, node.length, reader.column.grid.chunk_rows, reader.column.type):

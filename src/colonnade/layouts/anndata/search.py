@@ -7,6 +7,7 @@ lost. A column does not refer to its indexes, so its attributes are exactly thos
 from __future__ import annotations
 
 from colonnade.layouts.anndata.describe import rows_of
+from colonnade.layouts.anndata.names import check_has_one_face
 from colonnade.layouts.index_home import PlacedIndex, remove_index
 from colonnade.layouts.index_home import place_index as place_in_home
 from colonnade.layouts.named_indexes import name_index, named_indexes, rename_named
@@ -23,8 +24,6 @@ def search_indexes(group: Group, info: TableInfo) -> list[PlacedIndex]:
 
 def place_index(group: Group, column: str, kind: str) -> tuple[Group, str]:
     """The group for a new index of this kind, and an unused name in it."""
-    from colonnade.layouts.anndata.write import check_has_one_face  # late: it loads h5py, and readers come here too
-
     check_has_one_face(group, "it")
     return place_in_home(group, column.replace("/", "_"), kind)
 

@@ -55,20 +55,10 @@ def check_can_change(group: Group, info: TableInfo) -> None:
             feature=f"changes of AnnData dataframe {info.version}",
             path=info.path,
         )
-    check_has_one_face(group, info.path)
+    names.check_has_one_face(group, info.path)
     wrong = next((one for one in info.problems if one.severity == "error"), None)
     if wrong is not None:
         raise FormatError(f"cannot change {info.path}: {wrong.path}: {wrong.message}", path=wrong.path)
-
-
-def check_has_one_face(group: Group, path: str) -> None:
-    """Refuse a frame that is a view of a HEP001 table inside it: that table is the one to change."""
-    if group.has_link(names.OTHER_FACE):
-        raise UsageError(
-            f"cannot change or index {path}: it is the AnnData view of the HEP001 table in its member "
-            f"{names.OTHER_FACE!r}. Change or index that table; the view follows.",
-            path=path,
-        )
 
 
 def new_writer(
