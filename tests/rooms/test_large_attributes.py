@@ -126,3 +126,11 @@ def test_the_limit_of_the_library_is_not_damage(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file, pytest.raises((OSError, RuntimeError)) as caught:
         file.attrs["long"] = np.zeros(70_000, "u1")
     assert isinstance(to_corrupt_error(caught.value, "a.h5"), DataError)
+
+
+def test_a_table_is_replaced_by_one_that_needs_large_attributes(tmp_path: Path) -> None:
+    path, wide = tmp_path / "x.h5", {f"a column with a long name {number:06}": [1] for number in range(3_000)}
+    cn.write(path, {"a": [1]}, "t")
+    cn.write(path, wide, "t", mode="replace")
+    with cn.open(path) as file:
+        assert list(file["t"].columns) == list(wide)

@@ -27,6 +27,7 @@ from colonnade.indexes.base import (
     chunk_keys,
 )
 from colonnade.model import ColumnInfo, StoredType
+from colonnade.nodes.paths import editable
 from colonnade.predicate.bound import BoundLeaf, Missing
 from colonnade.selection import Selection
 
@@ -87,7 +88,7 @@ class MissingCountsIndex(Index):
 
     def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Any:
         grid = source.column.grid
-        resize(self.dataset, grid.n_chunks)
+        resize(editable(self.dataset), grid.n_chunks)
         touched = changed | Selection.of(min(n_before, grid.n_rows) // grid.chunk_rows * grid.chunk_rows, grid.n_rows)
         for chunk, keys in chunk_keys(source, grid, iter(touched.chunks(grid.chunk_rows).tolist())):
             write_count(self.dataset, chunk, keys)

@@ -24,7 +24,7 @@ from colonnade.h5.handles import create_dataset
 from colonnade.h5.links import rename, unlink
 from colonnade.h5.row_sink import RowSink, can_column_grow, resize, write_rows
 from colonnade.model import ColumnInfo, ColumnOptions, Plain, StoredType
-from colonnade.nodes import Dataset, Group
+from colonnade.nodes import EditableDataset, EditableGroup
 from colonnade.nodes.elements import default_chunk_rows, is_shown_as_stored
 from colonnade.stored_dtypes import memory_dtype
 
@@ -47,7 +47,7 @@ def _can_be_encoded(stored: StoredType) -> bool:
 class CarriedWriter:
     """Appends to or changes a carried column. Call in this order: construct, write or overwrite, finish."""
 
-    def __init__(self, column: ColumnInfo, group: Group, dataset: Dataset) -> None:
+    def __init__(self, column: ColumnInfo, group: EditableGroup, dataset: EditableDataset) -> None:
         self.name = column.name
         self._column, self._dataset = column, dataset
         self._n_rows = column.n_rows
@@ -55,7 +55,7 @@ class CarriedWriter:
         if not can_column_grow(column, dataset):
             self._copy_into_chunks(group)
 
-    def _copy_into_chunks(self, group: Group) -> None:
+    def _copy_into_chunks(self, group: EditableGroup) -> None:
         """Replace the dataset by a chunked one that can grow, with the elements copied unchanged."""
         column, old = self._column, self._dataset
         if is_shown_as_stored(column.type):

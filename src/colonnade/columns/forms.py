@@ -33,7 +33,7 @@ from colonnade.dataclass import dataclass, replace
 from colonnade.errors import DataError, UsageError
 from colonnade.filters.apply import trial_size
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, shown_name
-from colonnade.nodes import Dataset, Group
+from colonnade.nodes import EditableDataset, EditableGroup
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.elements import default_chunk_rows
 from colonnade.selection import RowNumbers
@@ -441,8 +441,8 @@ def contains_nul(values: pa.Array) -> bool:
 
 
 def create_categories(
-    group: Group, name: str, values: pa.Array, column: str, even: bool = False
-) -> tuple[Dataset, StoredType]:
+    group: EditableGroup, name: str, values: pa.Array, column: str, even: bool = False
+) -> tuple[EditableDataset, StoredType]:
     """Create a dataset of categories that can grow, and return it with its datatype; text with NUL is stored as bytes.
 
     even: store many strings of similar lengths as fixed-length strings: half the bytes, and faster to read.
@@ -464,7 +464,7 @@ def _one_length(values: pa.Array) -> StoredType | None:
     return stored_string(width) if width <= float(lengths.mean()) + POINTER_COST else None
 
 
-def add_categories(dataset: Dataset, values: pa.Array, n_before: int, column: str) -> bool:
+def add_categories(dataset: EditableDataset, values: pa.Array, n_before: int, column: str) -> bool:
     """Append all but the first `n_before` values, which the dataset already holds; False if it cannot hold them."""
     new = values.slice(n_before)
     if dataset is None or not pa.types.is_string(new.type) or contains_nul(new):

@@ -24,7 +24,7 @@ from colonnade.columns.raw import cut, refuse_unreadable, runs
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import FormatError, UsageError
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
-from colonnade.nodes import Dataset, Group
+from colonnade.nodes import Dataset, EditableGroup
 from colonnade.nodes.elements import dataset_column
 from colonnade.selection import RowNumbers
 
@@ -183,7 +183,7 @@ class ListsWriter:
         self._mask: ColumnWriter | None = None
         self._n_rows = self._n_values = 0
 
-    def start(self, group: Group, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
+    def start(self, group: EditableGroup, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
         """Create the datasets. The parameters are those of ColumnWriter.start."""
         self._group, self._most_rows = group, most_rows
         encoded = encode_lists(plain_array(sample, self._kind), 0)

@@ -24,7 +24,7 @@ from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.dataclass import replace
 from colonnade.h5.links import rename, unlink
 from colonnade.model import ColumnOptions
-from colonnade.nodes import Group
+from colonnade.nodes import EditableGroup
 
 FEWEST_ROWS = 4096  # smaller columns are always plain strings
 MOST_COUNTED = 16_384  # rows whose distinct values are counted
@@ -45,14 +45,14 @@ class TextWriter:
         self._plain = replace(options, strings="auto") if self._is_asked else options
         self._writer = self._new_writer(self._plain)  # raises for options that are not possible
         self._is_coded = False
-        self._group: Group
+        self._group: EditableGroup
         self._n_rows = self._n_expected = 0
         self._most_rows = 0
 
     def _new_writer(self, options: ColumnOptions) -> ColumnWriter:
         return ColumnWriter(self.name, self._kind, options, self._large_attributes)
 
-    def start(self, group: Group, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
+    def start(self, group: EditableGroup, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
         """Choose between categories and plain strings from a sample of the first rows, and create the dataset."""
         self._group, self._most_rows, self._n_expected = group, most_rows, n_rows or 0
         text = plain_array(sample, plain_type(self._kind))

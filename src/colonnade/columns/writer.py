@@ -51,7 +51,7 @@ from colonnade.h5.handles import create_dataset
 from colonnade.h5.links import move, rename, unlink
 from colonnade.h5.row_sink import CannotSkipFilter, RowSink, can_column_grow, resize, write_rows
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions
-from colonnade.nodes import Dataset, Group
+from colonnade.nodes import EditableDataset, EditableGroup
 from colonnade.nodes.elements import default_chunk_rows
 from colonnade.stored_dtypes import memory_dtype
 from colonnade.threads import default_threads
@@ -74,7 +74,7 @@ class WrittenColumn:
     stored: its dataset; None for a sparse column, which is a draft until the commit."""
 
     name: str
-    stored: Dataset | None
+    stored: EditableDataset | None
     form: ElementForm
     options: ColumnOptions
     units: str | None
@@ -85,18 +85,18 @@ class WrittenColumn:
     categories: pa.Array | None = None
     ordered: bool = False
     replaced: bool = False
-    mask: Dataset | None = None
+    mask: EditableDataset | None = None
     link: str | None = None
     draft: SparseDraft | None = None
 
     @property
-    def dataset(self) -> Dataset:
+    def dataset(self) -> EditableDataset:
         """The dataset of a column that is not sparse."""
         assert self.stored is not None  # sparse columns are asked for their draft
         return self.stored
 
     @property
-    def holder(self) -> Dataset | SparseDraft:
+    def holder(self) -> EditableDataset | SparseDraft:
         """What the attributes of the column are set on."""
         return self.dataset if self.draft is None else self.draft
 
@@ -127,8 +127,8 @@ class ColumnWriter:
             error.column = error.column or name
             raise
         self._plan: DatasetPlan | None = None
-        self._group: Group
-        self._opened: Dataset | None = None  # None before the first rows
+        self._group: EditableGroup
+        self._opened: EditableDataset | None = None  # None before the first rows
         self._waiting: list[pa.Array] = []
         self._n_waiting = 0
         self._n_taken = 0
@@ -136,7 +136,7 @@ class ColumnWriter:
         self._has_missing = False
         self._resumed = False
         self._replaced = False
-        self._sink: tuple[Dataset, RowSink] | None = None
+        self._sink: tuple[EditableDataset, RowSink] | None = None
         self._quick: tuple[ElementForm, FastEncode] | None = None
         self._named: tuple[ElementForm, str | None] | None = None
         self._numbers: pa.Array | None = None  # member numbers of an enum that does not count from 0
@@ -146,8 +146,8 @@ class ColumnWriter:
     def resume(
         cls,
         column: ColumnInfo,
-        group: Group,
-        dataset: Dataset,
+        group: EditableGroup,
+        dataset: EditableDataset,
         categories: pa.Array | None,
         link: str = "",
         marking: Marking = Marking(),  # noqa: B008 - frozen
@@ -178,7 +178,7 @@ class ColumnWriter:
         return writer
 
     @property
-    def _dataset(self) -> Dataset:
+    def _dataset(self) -> EditableDataset:
         assert self._opened is not None  # by `start` or `resume`
         return self._opened
 
@@ -223,7 +223,7 @@ class ColumnWriter:
 
     # -- the first rows --
 
-    def start(self, group: Group, sample: pa.Array, n_rows: int | None, most_rows: int, link: str = "") -> None:
+    def start(self, group: EditableGroup, sample: pa.Array, n_rows: int | None, most_rows: int, link: str = "") -> None:
         """Decide the form from a sample of the first rows, and create the dataset.
 
         `n_rows` is the table's length where it is known; `most_rows` bounds the chunk length; `link` names the dataset.
@@ -594,7 +594,7 @@ class ColumnWriter:
         self._given = kind
         self._copy_into(replace(form, fill=mark))
 
-    def move_to(self, group: Group, link: str) -> None:
+    def move_to(self, group: EditableGroup, link: str) -> None:
         """Move the dataset to another group and name; writing continues there."""
         move(self._group, self._link, group, link)
         self._group, self._link = group, link

@@ -18,8 +18,8 @@ from colonnade.layouts.conversion import (
     open_node,
 )
 from colonnade.model import Progress
-from colonnade.nodes import Node
-from colonnade.nodes.paths import group_at
+from colonnade.nodes import EditableNode
+from colonnade.nodes.paths import editable, group_at
 from colonnade.table import File, Table
 
 
@@ -44,7 +44,7 @@ class TableDraft:
         former, target = self.table._layout.conversion, self.draft.layout.conversion
         target.check_path(path)
         file._write(path, self.draft, "error", progress)
-        group = group_at(file._handle.root, path)
+        group = editable(group_at(file._handle.root, path))
         own = (*former.group_attributes, *target.group_attributes)
         copy_user_attributes(self.source.group, group, own, kept=(TITLE_ATTRIBUTE, *STRING_ATTRIBUTES))
         written = file[path]
@@ -55,7 +55,7 @@ class TableDraft:
         schemas = (self.draft.source.schema, written.schema)
         target.complete(self.source, former, self.names, group, nodes, schemas)
 
-    def _copy_column_attributes(self, name: str, target: Node | None) -> None:
+    def _copy_column_attributes(self, name: str, target: EditableNode | None) -> None:
         former, new = self.table._layout.conversion, self.draft.layout.conversion
         node = self.source.node(name)
         if node is None or target is None:

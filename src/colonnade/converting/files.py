@@ -18,7 +18,7 @@ from colonnade.h5.copying import copy_file
 from colonnade.layouts import LAYOUTS, located, named_layout, new_directory
 from colonnade.model import Progress
 from colonnade.nodes import Group
-from colonnade.nodes.paths import group_at, join_path
+from colonnade.nodes.paths import editable, group_at, join_path
 from colonnade.sparse.opened import OpenTarget
 from colonnade.table import File, Table
 from colonnade.table import open as open_file
@@ -182,7 +182,7 @@ class _Conversion:
                 reported.before += self.sizes[path]
             for path in {path.rsplit("/", 1)[0] or "/" for path in self.drafts}:
                 for name, known in LAYOUTS.items():
-                    known.conversion.mark_parent(group_at(file._handle.root, path), name == self.done.layout)
+                    known.conversion.mark_parent(editable(group_at(file._handle.root, path)), name == self.done.layout)
         return self.done
 
     def _build_indexes(self, draft: TableDraft, file: File, path: str) -> None:
@@ -192,11 +192,13 @@ class _Conversion:
 
     def _copy(self, root: Group, file: File, without: Collection[int], reported: _Progress) -> None:
         if self.source._handle.path is None:  # its bytes cannot be read past HDF5: sparse arrays are refused
-            copy_file(root, file.h5["/"].id, progress=reported.copied, without=without)
+            copy_file(editable(root), file.h5["/"].id, progress=reported.copied, without=without)
             return
         with closing(OpenTarget(self.source.name)) as reader:
             arrays = MovingArrays(reader.refresh)
-            places = copy_file(root, file.h5["/"].id, progress=reported.copied, without=without, unread=arrays.meet)
+            places = copy_file(
+                editable(root), file.h5["/"].id, progress=reported.copied, without=without, unread=arrays.meet
+            )
             if places:
                 file._handle.change_bytes(lambda stream: arrays.put_copies(stream, file.name, places))
 

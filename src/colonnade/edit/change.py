@@ -33,9 +33,9 @@ from colonnade.layouts import Layout, ResumedWriter
 from colonnade.layouts.anndata_view import Recipe, Touched, faced_options, follow_face, recipe_of
 from colonnade.layouts.index_home import OpenIndex
 from colonnade.model import DEFAULT_CHUNK_ROWS, Coded, ColumnInfo, ColumnOptions, Progress, TableInfo
-from colonnade.nodes import Group
+from colonnade.nodes import EditableGroup
 from colonnade.nodes.elements import column_node
-from colonnade.nodes.paths import dataset_at, encode_name, group_at, join_path
+from colonnade.nodes.paths import dataset_at, editable, encode_name, group_at, join_path
 from colonnade.pager.receipts import Receipts
 from colonnade.selection import Selection, row_numbers
 from colonnade.sparse.draft import put_drafts, retire_arrays, set_texts_of
@@ -47,7 +47,7 @@ LONGEST_TABLE = 2**63 - 1
 class OpenTable:
     """A table in a file that is open for changes."""
 
-    group: Group
+    group: EditableGroup
     layout: Layout
     info: TableInfo
     receipts: Receipts = field(default_factory=dict)
@@ -139,7 +139,7 @@ class OpenTable:
 
     def reopened(self) -> OpenTable:
         """This table with a new group handle, after the old handles have become invalid."""
-        return replace(self, group=group_at(self.journaled().root, self.info.path))
+        return replace(self, group=group_at(editable(self.journaled().root), self.info.path))
 
     def resume(self, column: ColumnInfo) -> ResumedWriter:
         """A writer for rows after the last row of a column."""
@@ -148,7 +148,7 @@ class OpenTable:
         if column.storage == "sectioned":
             self.journaled()
         if is_carried(column):
-            return CarriedWriter(column, self.group, self.layout.open_dataset(self.group, column))
+            return CarriedWriter(column, self.group, editable(self.layout.open_dataset(self.group, column)))
         return self.layout.edit.resume_column(self.group, column)
 
 
@@ -585,4 +585,4 @@ def set_attributes(
             encode_value(key, value)  # None would remove it
         set_texts_of(table.journaled(), join_path(table.info.path, column.name), {**dict.fromkeys(without), **new})
     else:
-        write_values(column_node(table.group, column), new, without)
+        write_values(editable(column_node(table.group, column)), new, without)

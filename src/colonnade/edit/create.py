@@ -29,8 +29,8 @@ from colonnade.h5.links import holds_large_attributes, move, rename, unlink
 from colonnade.layouts import Create, Layout, NewWriter, layout_of, named_layout
 from colonnade.layouts.anndata_view import AnnDataOption, check_wish, faced_options, make_face
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnOptions, Progress, TableText
-from colonnade.nodes import Group
-from colonnade.nodes.paths import group_at, join_path
+from colonnade.nodes import EditableGroup, Group
+from colonnade.nodes.paths import editable, group_at, join_path
 from colonnade.sparse.draft import SparseDraft
 
 WriteMode = Literal["error", "replace"]
@@ -278,7 +278,7 @@ def refuse_unknown(
 
 
 def create(
-    root: Group, path: str, draft: Draft, mode: WriteMode = "error", progress: Progress | None = None
+    root: EditableGroup, path: str, draft: Draft, mode: WriteMode = "error", progress: Progress | None = None
 ) -> tuple[str, list[tuple[str, SparseDraft]]]:
     """Write the draft as the table at an absolute path; on any error nothing of it remains.
 
@@ -300,7 +300,7 @@ def create(
     return table, [(where, sparse) for where, sparse in drafts if sparse is not None]
 
 
-def _note_pandas(group: Group, draft: Draft, columns: Iterable[WrittenColumn]) -> None:
+def _note_pandas(group: EditableGroup, draft: Draft, columns: Iterable[WrittenColumn]) -> None:
     """Store what pandas knows about the columns and the frame, if the layout has a place for it."""
     if not draft.layout.keeps_pandas_notes:
         return
@@ -372,7 +372,7 @@ class TablePath:
                 raise UsageError(
                     f"{self._path} holds an object {name!r} that is not the table's: rename the column", column=name
                 )
-        if self._draft.large_attributes and not holds_large_attributes(group):
+        if self._draft.large_attributes and not holds_large_attributes(editable(group)):
             if foreign or self._path == "/":
                 raise UsageError(
                     f"{self._path} was made without room for attributes above 64 KiB, which this many columns need: "
@@ -386,11 +386,15 @@ class TablePath:
     def path(self) -> str:
         return self._path
 
-    def open(self) -> Group:
+    @property
+    def _editable_root(self) -> EditableGroup:
+        return editable(self._root)
+
+    def open(self) -> EditableGroup:
         """The group to write into: new at its path, or at a temporary path."""
         self._made = self._first_missing()
         where = self._path if self._target is None else self._aside
-        return self._draft.creation.make_group(self._root, where, self._draft.large_attributes)
+        return self._draft.creation.make_group(self._editable_root, where, self._draft.large_attributes)
 
     @property
     def _aside(self) -> str:
@@ -407,28 +411,29 @@ class TablePath:
                 break
         return path
 
-    def settle(self) -> Group:
+    def settle(self) -> EditableGroup:
         """Move the rows to their final path; the group there still lacks its attributes."""
         if self._target is None:
-            return group_at(self._root, self._path)
+            return group_at(self._editable_root, self._path)
         if self._made_anew:
             self._target = None
-            unlink(self._root, self._path)
-            rename(self._root, self._aside, self._path)
-            return group_at(self._root, self._path)
-        layout = layout_of(self._target)
+            unlink(self._editable_root, self._path)
+            rename(self._editable_root, self._aside, self._path)
+            return group_at(self._editable_root, self._path)
+        target = editable(self._target)
+        layout = layout_of(target)
         if layout is not None:
-            layout.edit.clear(self._target)
-        aside = group_at(self._root, self._aside)
+            layout.edit.clear(target)
+        aside = group_at(self._editable_root, self._aside)
         for child in aside.children():
-            move(aside, child.name, self._target)
-        unlink(self._root, self._aside)
-        return self._target
+            move(aside, child.name, target)
+        unlink(self._editable_root, self._aside)
+        return target
 
     def remove(self) -> None:
         """Remove what was begun."""
         if self._made is not None and exists_path(self._root, self._made):
-            unlink(self._root, self._made)
+            unlink(self._editable_root, self._made)
 
 
 def exists_path(root: Group, path: str) -> bool:
@@ -443,7 +448,9 @@ def exists_path(root: Group, path: str) -> bool:
     return True
 
 
-def _fill(group: Group, draft: Draft, progress: Progress | None) -> tuple[list[WrittenColumn], list[WrittenColumn]]:
+def _fill(
+    group: EditableGroup, draft: Draft, progress: Progress | None
+) -> tuple[list[WrittenColumn], list[WrittenColumn]]:
     """Write all rows, then the metadata that makes the datasets columns and labels."""
     first, rest = _first_rows(draft)
     seen = sum(batch.num_rows for batch in first)

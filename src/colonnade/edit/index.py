@@ -20,7 +20,7 @@ from colonnade.layouts import Layout, layout_of
 from colonnade.layouts.index_home import OpenIndex, PlacedIndex, discard_index, stored_bytes
 from colonnade.model import ColumnInfo, IndexInfo, Progress, TableInfo
 from colonnade.nodes import Group
-from colonnade.nodes.paths import is_dataset
+from colonnade.nodes.paths import editable, is_dataset
 from colonnade.pager.receipts import Receipts
 from colonnade.selection import Selection
 
@@ -99,7 +99,7 @@ class Indexes:
         builders: dict[str, tuple[str, Builder]] = {}
         try:
             for word in dict.fromkeys(words):
-                home, name = self.layout.indexes.place_index(self.group, column.name, word)
+                home, name = self.layout.indexes.place_index(editable(self.group), column.name, word)
                 builders[name] = word, KINDS[word].build(home, name, column, options)
             for start, keys in _keys_by_chunk(reader, column):
                 for _, builder in builders.values():
@@ -107,14 +107,14 @@ class Indexes:
                 yield len(keys)
             for name, (word, builder) in list(builders.items()):
                 dataset = builder.finish()
-                self.layout.indexes.attach_index(self.group, column.name, KINDS[word].name, dataset)
+                self.layout.indexes.attach_index(editable(self.group), column.name, KINDS[word].name, dataset)
                 digests = builder.digests() or KINDS[word].open(dataset, column, None).digests()
                 self.receipts[self._place(column.name, name)] = _receipt(digests, column)
                 del builders[name]
         finally:
             for name, (_, builder) in builders.items():  # empty unless an exception was raised
                 builder.abandon()
-                discard_index(self.group, name)
+                discard_index(editable(self.group), name)
 
     def drop(self, column: str, words: Sequence[str] | None = None) -> int:
         """Remove the indexes of a column, or those of some kinds; returns how many there were."""
@@ -126,7 +126,7 @@ class Indexes:
 
     def _detach(self, placed: PlacedIndex) -> None:
         self.receipts.pop(self._place(placed.column or "", placed.name), None)
-        self.layout.indexes.detach_index(self.group, placed)
+        self.layout.indexes.detach_index(editable(self.group), placed)
 
     def verify(self, options: Options | None = None) -> Iterator[tuple[IndexInfo, list[Wrong]]]:
         """Every index with what is wrong with it. A correct index gets a receipt, a wrong one loses it."""
@@ -184,7 +184,7 @@ class Indexes:
         assert opened.index is not None  # otherwise it would have been removed
         index = kind.open(opened.placed.dataset, opened.index.column, opened.index.receipt)
         try:
-            has_room = all(map(writing.can_grow, index.datasets()))
+            has_room = all(writing.can_grow(editable(dataset)) for dataset in index.datasets())
             dataset = index.refresh(self.reader(column), touched, n_before, index.options()) if has_room else None
         except (*BAD_INDEX, writing.CannotSkipFilter):
             dataset = None

@@ -19,9 +19,9 @@ from colonnade.h5.row_sink import CannotSkipFilter, write_rows
 from colonnade.h5.vetting import has_lost_fill
 from colonnade.layouts import Layout, layout_of
 from colonnade.model import DEFAULT_CHUNK_ROWS, UNREADABLE, ColumnInfo, DatasetInfo, Progress, TableInfo
-from colonnade.nodes import Dataset, Group
+from colonnade.nodes import Dataset, EditableDataset, EditableGroup, Group
 from colonnade.nodes.elements import default_chunk_rows
-from colonnade.nodes.paths import group_at, walk_groups
+from colonnade.nodes.paths import editable, group_at, walk_groups
 from colonnade.pager.receipts import Receipts
 
 AutoWord = Literal["auto"]
@@ -68,12 +68,12 @@ def repack(
                 continue  # copied as it is, or refused
             dataset = layout.open_dataset(group, column) if column.storage != "sectioned" else None
             where = None if dataset is None else dataset.address
-            plan = None if dataset is None or where is None else _plan(column, dataset, storage)
+            plan = None if dataset is None or where is None else _plan(column, editable(dataset), storage)
             if where is not None and plan is not None:
                 otherwise[where] = _Rewriting(column, plan, storage.is_chosen, storage.filters == PORTABLE)
                 if plan.chunk_rows != column.chunk_rows and path not in shifted:
                     shifted.append(path)
-    placeholders = copy_file(source, target, otherwise, progress, unread=unread)
+    placeholders = copy_file(editable(source), editable(target), otherwise, progress, unread=unread)
     for path in shifted:  # an index by chunks does not match other chunks (M2)
         _, group, layout, info = next(_tables(group_at(target, path)))
         Indexes(group, layout, info, receipts).renew()
@@ -87,7 +87,7 @@ def _tables(root: Group) -> Iterator[tuple[str, Group, Layout, TableInfo]]:
             yield path, group, layout, layout.describe(group, path)
 
 
-def _plan(column: ColumnInfo, dataset: Dataset, storage: NewStorage) -> DatasetPlan | None:
+def _plan(column: ColumnInfo, dataset: EditableDataset, storage: NewStorage) -> DatasetPlan | None:
     """How to store a column; None when it is stored that way already, or must stay as it is."""
     if column.problem is not None or column.storage in ("virtual", "external") or not is_plain_type(dataset):
         return None
@@ -113,7 +113,7 @@ class _Rewriting:
     choose: bool
     is_portable: bool
 
-    def __call__(self, dataset: Dataset, group: Group, name: str) -> None:
+    def __call__(self, dataset: EditableDataset, group: EditableGroup, name: str) -> None:
         plan, info = self.plan, dataset.describe()
         if self.choose:
             plan = self._with_filters(dataset)
@@ -123,7 +123,7 @@ class _Rewriting:
             unlink(group, name)
             self._copy(dataset, info, group, name, replace(plan, filters=without_scale_offset(plan.filters)))
 
-    def _copy(self, dataset: Dataset, info: DatasetInfo, group: Group, name: str, plan: DatasetPlan) -> None:
+    def _copy(self, dataset: Dataset, info: DatasetInfo, group: EditableGroup, name: str, plan: DatasetPlan) -> None:
         target = create_dataset(group, name, plan, self.column.n_rows)
         for start, stop in cut(0, self.column.n_rows, plan.chunk_rows or DEFAULT_CHUNK_ROWS, plan.type):
             with dataset.reading(info, start, stop - start) as image:

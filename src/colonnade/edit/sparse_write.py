@@ -25,6 +25,7 @@ from colonnade.format.headers import read_messages
 from colonnade.format.values import DecodedValues, stored_dtype
 from colonnade.h5.files import FileHandle
 from colonnade.h5.links import make_placeholder
+from colonnade.nodes.paths import editable
 from colonnade.sparse.array import SparseArray, open_sparse
 from colonnade.sparse.change import ChunkChange
 from colonnade.sparse.chunk import Packed, encode_chunk
@@ -71,7 +72,7 @@ def put_stream(change: FileChanger, info: SparseInfo, stream: CellStream, n_thre
     """Create a sparse array with all cells of a stream, in one commit."""
 
     def work(handle: FileHandle) -> None:
-        header = make_placeholder(handle.root, info.name)
+        header = make_placeholder(editable(handle.root), info.name)
 
         def fill(editor: Editor) -> None:
             put_dataset(editor, header, info)

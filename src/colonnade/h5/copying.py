@@ -29,14 +29,20 @@ from colonnade.h5.links import children, hard_address, names_in_order, open_data
 from colonnade.h5.references import NewPlaces
 from colonnade.h5.vetting import creation_of, has_lost_fill, vet_fill
 from colonnade.model import Progress, StoredType
-from colonnade.nodes import Dataset, DatasetHandle, Group, GroupHandle, NodeHandle
+from colonnade.nodes import (
+    DatasetHandle,
+    EditableDataset,
+    EditableGroup,
+    GroupHandle,
+    NodeHandle,
+)
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.elements import has_references, is_shown_as_stored
 from colonnade.nodes.paths import decode_name, encode_name, join_path
 from colonnade.nodes.protocols import Child
 from colonnade.stored_dtypes import memory_dtype
 
-CopyDataset = Callable[[Dataset, Group, str], None]
+CopyDataset = Callable[[EditableDataset, EditableGroup, str], None]
 """Writes a dataset another way: the source dataset, the new group, the name in it."""
 
 _MERGE_COMMITTED_DATATYPES = 0x40

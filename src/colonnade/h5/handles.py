@@ -19,7 +19,14 @@ from colonnade.h5 import arrays, attributes, chunks, datasets, links, references
 from colonnade.h5.datasets import DatasetPlan
 from colonnade.h5.vetting import OpenFile, creation_of, open_file_of, raw_bytes
 from colonnade.model import ColumnInfo, DatasetInfo, FilterInfo, StoredType
-from colonnade.nodes import Dataset, DatasetHandle, Group, GroupHandle, Node
+from colonnade.nodes import (
+    DatasetHandle,
+    EditableDataset,
+    EditableGroup,
+    EditableNode,
+    GroupHandle,
+    Node,
+)
 from colonnade.nodes.chunk_source import ChunkSource
 from colonnade.nodes.heap_source import HeapSource
 from colonnade.nodes.protocols import Attribute, Child, NodeKind
@@ -79,7 +86,7 @@ class _LibraryNode:
     def in_library(self) -> Node:
         return cast("Node", self)
 
-    def dereference(self, reference: Any) -> Node | None:
+    def dereference(self, reference: Any) -> EditableNode | None:
         opened = links.dereference(self, reference)
         return None if opened is None else node_of(opened)
 
@@ -110,19 +117,19 @@ class LibraryGroup(_LibraryNode, h5g.GroupID):
     def link_target(self, name: str) -> str | None:
         return links.link_target(self, name)
 
-    def open_child(self, name: str) -> tuple[Child, Dataset | None]:
+    def open_child(self, name: str) -> tuple[Child, EditableDataset | None]:
         child, opened = links.open_child(self, name)
         return child, None if opened is None else LibraryDataset.of(opened)
 
-    def open_dataset(self, path: str) -> Dataset | None:
+    def open_dataset(self, path: str) -> EditableDataset | None:
         opened = links.open_dataset(self, path)
         return None if opened is None else LibraryDataset.of(opened)
 
-    def open_chunked(self, name: str, in_place: bool) -> Dataset | None:
+    def open_chunked(self, name: str, in_place: bool) -> EditableDataset | None:
         opened = links.open_chunked(self, name, in_place)
         return None if opened is None else LibraryDataset.of(opened)
 
-    def open_group(self, path: str) -> Group | None:
+    def open_group(self, path: str) -> EditableGroup | None:
         opened = links.open_group(self, path)
         return None if opened is None else LibraryGroup.of(opened)
 
@@ -202,7 +209,7 @@ class LibraryDataset(_LibraryNode, h5d.DatasetID):
         return cls(handle.id)
 
 
-def node_of(handle: Any) -> Node:
+def node_of(handle: Any) -> EditableNode:
     """A handle of h5py as a node; that of a committed datatype as it is."""
     if isinstance(handle, h5g.GroupID):
         return LibraryGroup.of(handle)
@@ -212,25 +219,25 @@ def node_of(handle: Any) -> Node:
 # -- new objects --
 
 
-def create_group(group: Group, path: str, large_attributes: bool = False) -> Group:
+def create_group(group: GroupHandle, path: str, large_attributes: bool = False) -> EditableGroup:
     """A new group at a path below `group`: see `links.create_group`."""
     return LibraryGroup.of(links.create_group(group, path, large_attributes))
 
 
 def create_dataset(
-    group: Group, name: str, plan: DatasetPlan, n_rows: int = 0, type_id: TypeID | None = None
-) -> Dataset:
+    group: GroupHandle, name: str, plan: DatasetPlan, n_rows: int = 0, type_id: TypeID | None = None
+) -> EditableDataset:
     """A new one-dimensional dataset: see `datasets.create_dataset`."""
     return LibraryDataset.of(datasets.create_dataset(group, name, plan, n_rows, type_id))
 
 
 def create_matrix(
-    group: Group, name: str, shape: tuple[int, int], chunk: tuple[int, int], filters: str = "none"
-) -> Dataset:
+    group: GroupHandle, name: str, shape: tuple[int, int], chunk: tuple[int, int], filters: str = "none"
+) -> EditableDataset:
     """A new matrix of bytes: see `datasets.create_matrix`."""
     return LibraryDataset.of(datasets.create_matrix(group, name, shape, chunk, filters))
 
 
-def with_large_attributes(group: Group, path: str) -> Group:
+def with_large_attributes(group: GroupHandle, path: str) -> EditableGroup:
     """The group replaced by one for large attributes: see `links.with_large_attributes`."""
     return LibraryGroup.of(links.with_large_attributes(group, path))

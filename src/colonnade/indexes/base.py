@@ -25,7 +25,7 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
 from colonnade.indexes.known import Known
 from colonnade.model import ChunkGrid, ColumnInfo, DatasetInfo
-from colonnade.nodes import Dataset, Group, attributes
+from colonnade.nodes import Dataset, EditableDataset, EditableGroup, attributes
 from colonnade.nodes.elements import follow_pointers, with_length
 from colonnade.predicate.bound import BoundLeaf, Key
 from colonnade.selection import Selection
@@ -231,7 +231,7 @@ class Builder(ABC):
         """Take the next rows."""
 
     @abstractmethod
-    def finish(self) -> Dataset:
+    def finish(self) -> EditableDataset:
         """Write what is left and return the index's dataset."""
 
     def digests(self) -> Digests | None:
@@ -370,7 +370,7 @@ class Kind:
 
     word: str
     name: str
-    build: Callable[[Group, str, ColumnInfo, Options], Builder]
+    build: Callable[[EditableGroup, str, ColumnInfo, Options], Builder]
     open: Callable[[Dataset, ColumnInfo, Digests | None], Index]
     rank: int
     rule: str

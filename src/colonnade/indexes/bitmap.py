@@ -39,8 +39,8 @@ from colonnade.indexes.base import (
 )  # fmt: skip
 from colonnade.indexes.known import Distinct, Known
 from colonnade.model import ColumnInfo
-from colonnade.nodes import Dataset, Group, attributes
-from colonnade.nodes.paths import is_dataset
+from colonnade.nodes import Dataset, EditableDataset, EditableGroup, attributes
+from colonnade.nodes.paths import editable, is_dataset
 from colonnade.predicate.bound import BoundLeaf, Missing
 from colonnade.selection import Selection
 
@@ -138,7 +138,7 @@ def bits_of(codes: Numbers, n_values: int) -> Octets:
 class BitmapBuilder(Builder):
     """Writes the bits of many rows at a time, and adds new values as they occur."""
 
-    def __init__(self, group: Group, name: str, column: ColumnInfo, options: Options) -> None:
+    def __init__(self, group: EditableGroup, name: str, column: ColumnInfo, options: Options) -> None:
         self._group, self._name, self._column, self._options = group, name, column, options
         self._values = IndexedValues()
         self._waiting: list[Keys] = []
@@ -185,13 +185,13 @@ class BitmapBuilder(Builder):
             "values": [digest_pointing(BitmapIndex(self._dataset, self._column)._values_node())],
         }
 
-    def finish(self) -> Dataset:
+    def finish(self) -> EditableDataset:
         self._flush()
         write_values(self._group, f"{self._name}__values", self._dataset, self._values, self._column)
         return self._dataset
 
 
-def make_room(dataset: Dataset, values: IndexedValues, column: ColumnInfo, options: Options) -> None:
+def make_room(dataset: EditableDataset, values: IndexedValues, column: ColumnInfo, options: Options) -> None:
     """Resize the matrix to hold these values; UsageError if there are too many."""
     if len(values) > options.max_values:
         raise UsageError(
@@ -202,7 +202,9 @@ def make_room(dataset: Dataset, values: IndexedValues, column: ColumnInfo, optio
     writing.resize_matrix(dataset, (len(values), -(-column.n_rows // 8)))
 
 
-def write_values(group: Group, name: str, dataset: Dataset, values: IndexedValues, column: ColumnInfo) -> None:
+def write_values(
+    group: EditableGroup, name: str, dataset: EditableDataset, values: IndexedValues, column: ColumnInfo
+) -> None:
     """Create the values dataset, and the attributes of the index that refer to it."""
     stored = key_type(column)
     made = writing.create_dataset(group, name, writing.DatasetPlan(stored, max(1, min(len(values), 4096))), len(values))
@@ -337,7 +339,7 @@ class BitmapIndex(Index):
             return None
         values = IndexedValues(self.values() if len(self.values()) else None)
         n_values = len(values)
-        if not writing.resize_matrix(self.dataset, (n_values, -(-column.n_rows // 8))):
+        if not writing.resize_matrix(editable(self.dataset), (n_values, -(-column.n_rows // 8))):
             return None
         touched = changed | Selection.of(min(n_before, column.n_rows) // 8 * 8, column.n_rows)
         for start, stop in touched.windows(limits.now.bitmap_window):
@@ -346,19 +348,19 @@ class BitmapIndex(Index):
             if len(values) > n_values and not self.is_complete():
                 return None  # other rows may hold the new value already, without a bit for it
             try:
-                make_room(self.dataset, values, column, options)
+                make_room(editable(self.dataset), values, column, options)
             except UsageError:
                 return None  # too many values now: the index is no longer useful
             block = np.zeros((len(values), bits.shape[1]), dtype=np.uint8)
             block[numbers] = bits
-            writing.write_lines(self.dataset, range(len(values)), first // 8, block)
+            writing.write_lines(editable(self.dataset), range(len(values)), first // 8, block)
         if len(values) != n_values:
-            writing.resize(node, len(values))
+            writing.resize(editable(node), len(values))
             assert values.keys is not None  # there are values
             stored = key_type(column)
             image, _kept = keys_to_image(values.keys, stored)
-            writing.write_rows(node, stored, 0, image, len(values))
-        writing.write_flag(self.dataset, "ordered", values.is_ordered)
+            writing.write_rows(editable(node), stored, 0, image, len(values))
+        writing.write_flag(editable(self.dataset), "ordered", values.is_ordered)
         self._values = self._part = None
         return self.dataset
 

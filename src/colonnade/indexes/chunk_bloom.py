@@ -32,7 +32,8 @@ from colonnade.indexes.base import (
     digest,
 )  # fmt: skip
 from colonnade.model import ColumnInfo
-from colonnade.nodes import Dataset, Group, attributes
+from colonnade.nodes import Dataset, EditableDataset, EditableGroup, attributes
+from colonnade.nodes.paths import editable
 from colonnade.predicate.bound import BoundLeaf, Key
 from colonnade.selection import Selection
 
@@ -97,7 +98,7 @@ def choose_size(n_keys: int, error_rate: float) -> tuple[int, int]:
 class BloomBuilder(Builder):
     """Writes the filters in the order of the chunks, a few MiB at a time."""
 
-    def __init__(self, group: Group, name: str, column: ColumnInfo, options: Options) -> None:
+    def __init__(self, group: EditableGroup, name: str, column: ColumnInfo, options: Options) -> None:
         self._column = column
         self._k, self._m_bits = choose_size(min(column.grid.chunk_rows, max(column.n_rows, 1)), options.error_rate)
         shape = (column.grid.n_chunks, self._m_bits // 8)
@@ -116,7 +117,7 @@ class BloomBuilder(Builder):
             self._done += len(self._waiting)
             self._waiting = []
 
-    def finish(self) -> Dataset:
+    def finish(self) -> EditableDataset:
         self._flush()
         writing.write_integer(self._dataset, "k", self._k, "<u2")
         writing.write_integer(self._dataset, "m_bits", self._m_bits)
@@ -192,12 +193,12 @@ class BloomIndex(Index):
         if n_before <= grid.chunk_rows and 2 * m_bits <= wanted:
             return None
         self._part = None
-        if not writing.resize_matrix(self.dataset, (grid.n_chunks, m_bits // 8)):
+        if not writing.resize_matrix(editable(self.dataset), (grid.n_chunks, m_bits // 8)):
             return None
         touched = changed | Selection.of(min(n_before, grid.n_rows) // grid.chunk_rows * grid.chunk_rows, grid.n_rows)
         for chunk, keys in chunk_keys(source, grid, iter(touched.chunks(grid.chunk_rows).tolist())):
             writing.write_matrix(
-                self.dataset, chunk, 0, make_filter(keys, key_type(source.column).size, k, m_bits)[None]
+                editable(self.dataset), chunk, 0, make_filter(keys, key_type(source.column).size, k, m_bits)[None]
             )
         return self.dataset
 

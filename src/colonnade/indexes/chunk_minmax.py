@@ -40,8 +40,9 @@ from colonnade.indexes.base import (
 )  # fmt: skip
 from colonnade.indexes.known import Known
 from colonnade.model import ColumnInfo, StoredField, StoredType
-from colonnade.nodes import Dataset, Group, attributes
+from colonnade.nodes import Dataset, EditableDataset, EditableGroup, attributes
 from colonnade.nodes.elements import fill_element
+from colonnade.nodes.paths import editable
 from colonnade.predicate.bound import Among, BoundLeaf, Interval, Missing, NotANumber
 from colonnade.selection import Selection
 from colonnade.stored_dtypes import memory_dtype
@@ -62,14 +63,14 @@ def entry_type(column: ColumnInfo) -> StoredType:
 class MinMaxBuilder(Builder):
     """Collects one entry per chunk and writes them at the end."""
 
-    def __init__(self, group: Group, name: str, column: ColumnInfo, _options: Options) -> None:
+    def __init__(self, group: EditableGroup, name: str, column: ColumnInfo, _options: Options) -> None:
         self._group, self._name, self._column = group, name, column
         self._entries = _Entries(column)
 
     def add(self, first_row: int, keys: Keys) -> None:
         self._entries.add(keys)
 
-    def finish(self) -> Dataset:
+    def finish(self) -> EditableDataset:
         n = len(self._entries)
         plan = writing.DatasetPlan(entry_type(self._column), max(1, min(n, 4096)))
         dataset = writing.create_dataset(self._group, self._name, plan, n)
@@ -100,7 +101,7 @@ class _Entries:
             n_nan, n_missing = n_missing, 0
         self._counts.append((n_nan, n_missing, len(keys)))
 
-    def write(self, dataset: Dataset, first: int) -> None:
+    def write(self, dataset: EditableDataset, first: int) -> None:
         """Write all entries into the dataset, starting at entry `first`."""
         stored, value = entry_type(self._column), key_type(self._column)
         image = np.zeros(len(self), dtype=memory_dtype(stored))
@@ -219,12 +220,12 @@ class MinMaxIndex(Index):
     def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Dataset | None:
         grid = source.column.grid
         self._read = None
-        writing.resize(self.dataset, grid.n_chunks)
+        writing.resize(editable(self.dataset), grid.n_chunks)
         touched = changed | Selection.of(min(n_before, grid.n_rows) // grid.chunk_rows * grid.chunk_rows, grid.n_rows)
         for chunk, keys in chunk_keys(source, grid, iter(touched.chunks(grid.chunk_rows).tolist())):
             entry = _Entries(source.column)
             entry.add(keys)
-            entry.write(self.dataset, chunk)
+            entry.write(editable(self.dataset), chunk)
         return self.dataset
 
     def verify(self, source: KeySource, options: Options) -> Iterator[Wrong]:

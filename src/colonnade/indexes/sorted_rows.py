@@ -49,7 +49,8 @@ from colonnade.indexes.base import (
 from colonnade.indexes.known import Known
 from colonnade.indexes.order import SortOrder, sorter
 from colonnade.model import ColumnInfo, StoredType
-from colonnade.nodes import Dataset, Group, attributes
+from colonnade.nodes import Dataset, EditableDataset, EditableGroup, attributes
+from colonnade.nodes.paths import editable
 from colonnade.predicate.bound import Among, BoundLeaf, Interval, Key, Missing, NotANumber
 from colonnade.selection import Selection
 from colonnade.stored_dtypes import raw_dtype
@@ -77,7 +78,7 @@ def row_type(n_rows: int) -> StoredType:
 class SortedRowsBuilder(Builder):
     """Collects keys (in files if they do not fit into memory) and sorts them at the end."""
 
-    def __init__(self, group: Group, name: str, column: ColumnInfo, options: Options) -> None:
+    def __init__(self, group: EditableGroup, name: str, column: ColumnInfo, options: Options) -> None:
         self._group, self._name, self._column = group, name, column
         self._sorter = sorter(options.memory)
 
@@ -87,7 +88,7 @@ class SortedRowsBuilder(Builder):
     def abandon(self) -> None:
         self._sorter.close()
 
-    def finish(self) -> Dataset:
+    def finish(self) -> EditableDataset:
         stored = row_type(self._column.n_rows)
         n_rows = self._column.n_rows
         plan = writing.DatasetPlan(stored, max(1, min(CHUNK, n_rows)))
@@ -97,7 +98,7 @@ class SortedRowsBuilder(Builder):
         return dataset
 
 
-def write_order(dataset: Dataset, order: SortOrder, column: ColumnInfo) -> None:
+def write_order(dataset: EditableDataset, order: SortOrder, column: ColumnInfo) -> None:
     """Write all rows in their order, and the lengths of the tails."""
     info = dataset.describe()
     at = 0
@@ -108,7 +109,7 @@ def write_order(dataset: Dataset, order: SortOrder, column: ColumnInfo) -> None:
     write_tails(dataset, order.n_missing, order.n_nan, column)
 
 
-def write_tails(dataset: Dataset, n_missing: int, n_nan: int, column: ColumnInfo) -> None:
+def write_tails(dataset: EditableDataset, n_missing: int, n_nan: int, column: ColumnInfo) -> None:
     """Write the lengths of the tails."""
     if fill_is_nan(column):
         n_missing, n_nan = 0, n_missing
@@ -275,8 +276,8 @@ class SortedRowsIndex(Index):
                 return self._sort_anew(source, options)
             order = self._cut(n_rows)
             self._part = self._read_tails = None
-            writing.resize(self.dataset, n_rows)
-            write_order(self.dataset, order, column)
+            writing.resize(editable(self.dataset), n_rows)
+            write_order(editable(self.dataset), order, column)
             return self.dataset
         return self._grow(source, n_before, options)
 
@@ -325,10 +326,10 @@ class SortedRowsIndex(Index):
         """Write the rows from position `first`, the start of a block, and the tail lengths if they changed."""
         stored = self.dataset.describe().type
         before = self._tails
-        writing.resize(self.dataset, first + len(rows))
-        writing.write_rows(self.dataset, stored, first, rows, len(rows))
+        writing.resize(editable(self.dataset), first + len(rows))
+        writing.write_rows(editable(self.dataset), stored, first, rows, len(rows))
         if tails != before:
-            write_tails(self.dataset, *tails, column)
+            write_tails(editable(self.dataset), *tails, column)
         self._part, self._read_tails = None, tails
         if self.receipt is not None:
             digests = BlockDigests(self.receipt[""][: first // limits.now.sorted_block], rows)
@@ -339,11 +340,11 @@ class SortedRowsIndex(Index):
 
     def _sort_anew(self, source: KeySource, options: Options) -> Dataset | None:
         self._part = self._read_tails = None
-        writing.resize(self.dataset, source.column.n_rows)
+        writing.resize(editable(self.dataset), source.column.n_rows)
         with sorter(options.memory) as order:
             for chunk, keys in chunk_keys(source, source.column.grid, range(source.column.grid.n_chunks)):
                 order.add(source.column.grid.bounds(chunk)[0], keys)
-            write_order(self.dataset, order, source.column)
+            write_order(editable(self.dataset), order, source.column)
         return self.dataset
 
     def _parts(self, n_before: int) -> tuple[Places, Places, Places]:

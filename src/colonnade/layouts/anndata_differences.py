@@ -18,7 +18,7 @@ from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.write import check_order_fits
 from colonnade.layouts.anndata_view import FrameView, Others, TableRows, frame_around, may_miss, shown_columns
 from colonnade.model import Breach, ColumnInfo, TableInfo
-from colonnade.nodes import Dataset, Group, attributes
+from colonnade.nodes import Dataset, EditableDataset, Group, attributes
 from colonnade.nodes.elements import claims_too_much, dataset_column
 from colonnade.nodes.paths import join_path
 
@@ -86,8 +86,8 @@ class _Differences:
         return TableRows(self.view.group, self.view.layout)
 
     def _write_order(self, order: Sequence[str]) -> bool:
-        check_order_fits(self.view.frame, order)
-        writing.write_variable_texts(self.view.frame, names.COLUMN_ORDER, order)
+        check_order_fits(self.view.target, order)
+        writing.write_variable_texts(self.view.target, names.COLUMN_ORDER, order)
         return True
 
     def _of_column(self, column: ColumnInfo) -> Iterator[FaceDifference]:
@@ -181,7 +181,8 @@ class _Differences:
     def _show(self, column: ColumnInfo) -> bool:
         """Make the frame show a column as the table has it; the frame's own masks and copies are rewritten from the
         table."""
-        inner = self.view.frame.open_group(column.name) if self.view.frame.has_link(column.name) else None
+        frame = self.view.target
+        inner = frame.open_group(column.name) if frame.has_link(column.name) else None
         own = ("mask", "values") if column.type.kind == "boolean" else ("mask",)
         for name in own:
             if inner is None or not inner.has_link(name):
@@ -191,7 +192,7 @@ class _Differences:
         self.view.show(column, self._rows, Others())
         return True
 
-    def _is_usable(self, column: ColumnInfo, name: str, dataset: Dataset | None) -> bool:
+    def _is_usable(self, column: ColumnInfo, name: str, dataset: EditableDataset | None) -> bool:
         """Whether booleans of the frame have the length of the table, or can get it."""
         flags = _plain_reader(name, dataset) if dataset is not None else None
         if dataset is None or flags is None:
@@ -211,5 +212,5 @@ def _plain_reader(name: str, dataset: Dataset) -> ColumnReader | None:
     return ColumnReader(dataset_column(name, info, n_rows), dataset)
 
 
-def _is_growing(flags: ColumnInfo, dataset: Dataset) -> bool:
+def _is_growing(flags: ColumnInfo, dataset: EditableDataset) -> bool:
     return flags.type.kind == "boolean" and can_column_grow(flags, dataset)

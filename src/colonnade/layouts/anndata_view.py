@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Literal
+from typing import Literal, overload
 
 import pyarrow as pa
 
@@ -35,9 +35,9 @@ from colonnade.layouts import LAYOUTS, Layout, layout_of
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.write import check_order_fits, write_encoding
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, TableInfo
-from colonnade.nodes import Dataset, Group, attributes
+from colonnade.nodes import Dataset, EditableDataset, EditableGroup, Group, attributes
 from colonnade.nodes.elements import default_chunk_rows
-from colonnade.nodes.paths import dataset_at, group_at
+from colonnade.nodes.paths import dataset_at, editable, group_at
 from colonnade.selection import Selection
 
 Recipe = Literal["R0", "R1", "R2"]
@@ -87,7 +87,7 @@ def _is_nan(fill: object) -> bool:
 # -- a new table --
 
 
-def make_face(group: Group, path: str, layout: Layout, wish: AnnDataOption) -> str:
+def make_face(group: EditableGroup, path: str, layout: Layout, wish: AnnDataOption) -> str:
     """Give a newly written table the view that suits it; returns the path of the table, which may have moved."""
     info = layout.describe(group, path)
     rows = TableRows(group, layout)
@@ -189,7 +189,7 @@ def _is_any(pieces: Pieces) -> bool:
 # -- R0 and R1: one group is both --
 
 
-def _face_plain(group: Group, info: TableInfo, version: str) -> None:
+def _face_plain(group: EditableGroup, info: TableInfo, version: str) -> None:
     """Make the group a frame too; its attributes have fixed length, as HEP001 requires."""
     for column in shown_columns(info):
         write_encoding(dataset_at(group, column.name), _encoding(column))
@@ -201,7 +201,7 @@ def _encoding(column: ColumnInfo) -> tuple[str, str]:
     return names.STRING_ENCODINGS if column.type.kind in ("text", "string") else names.ARRAY
 
 
-def _face_old(group: Group, info: TableInfo, rows: TableRows, others: Others) -> None:
+def _face_old(group: EditableGroup, info: TableInfo, rows: TableRows, others: Others) -> None:
     """R1: copy the labels of every categorical, because anndata does not read those that HEP001 marks."""
     for column in shown_columns(info):
         if column.categories is None and _needs_group(column, rows, others):
@@ -223,7 +223,9 @@ def _face_old(group: Group, info: TableInfo, rows: TableRows, others: Others) ->
     _face_plain(group, info, "0.1.0")
 
 
-def _copy_categories(home: Group, name: str, column: ColumnInfo, rows: TableRows, replace_all: bool) -> Dataset:
+def _copy_categories(
+    home: EditableGroup, name: str, column: ColumnInfo, rows: TableRows, replace_all: bool
+) -> EditableDataset:
     """Copy the categories of a column. An existing copy is extended, or replaced as a whole where `replace_all`."""
     values = rows.categories(column)
     copied = _rows_in(home, name)
@@ -238,7 +240,7 @@ def _copy_categories(home: Group, name: str, column: ColumnInfo, rows: TableRows
     return made
 
 
-def _rows_in(group: Group, name: str) -> Dataset | None:
+def _rows_in(group: EditableGroup, name: str) -> EditableDataset | None:
     """The dataset of this name if it has rank 1; another program may have put anything there."""
     found = group.open_dataset(name) if group.has_link(name) else None
     return found if found is not None and len(found.shape or ()) == 1 else None
@@ -261,7 +263,7 @@ def _cannot_show(info: TableInfo, column: str, why: str) -> DataError:
 # -- R2: a frame around the table --
 
 
-def _move_inside(group: Group, layout: Layout) -> Group:
+def _move_inside(group: EditableGroup, layout: Layout) -> EditableGroup:
     """Make the table a member of its group. Object references still lead to its objects after the move."""
     own, of_others = layout.edit.own_objects(group), set(layout.reading.unread_attributes(group))
     inner = create_group(group, names.OTHER_FACE, holds_large_attributes(group))
@@ -282,35 +284,40 @@ class FrameView:
     layout: Layout
     info: TableInfo
 
+    @property
+    def target(self) -> EditableGroup:
+        """The frame, to be changed."""
+        return editable(self.frame)
+
     def follow(self, others: Others) -> None:
         """Make the frame show the current table."""
         shown, rows = shown_columns(self.info), TableRows(self.group, self.layout)
         order = [column.name for column in self.info.columns]
-        check_order_fits(self.frame, order)
+        check_order_fits(self.target, order)
         self._remove_others({column.name for column in shown})
         for column in shown:
             self.show(column, rows, others)
-        writing.write_variable_texts(self.frame, names.COLUMN_ORDER, order)
-        writing.write_variable_text(self.frame, names.INDEX, str(self.info.index_name))
-        write_encoding(self.frame, (names.DATAFRAME, names.VERSIONS[0]))
+        writing.write_variable_texts(self.target, names.COLUMN_ORDER, order)
+        writing.write_variable_text(self.target, names.INDEX, str(self.info.index_name))
+        write_encoding(self.target, (names.DATAFRAME, names.VERSIONS[0]))
 
     def show(self, column: ColumnInfo, rows: TableRows, others: Others) -> None:
         """Make the frame show the current column; only rows in `others` may differ from what it shows."""
-        dataset = rows.dataset(column)
+        dataset = editable(rows.dataset(column))
         write_encoding(dataset, _encoding(column))
         if column.categories is not None:
             self._show_categorical(column, dataset, rows, others.may_be_new(column))
         elif not (may_miss(column) and self._show_masked(column, dataset, rows, others.of(column))):
-            self._link(self.frame, column.name, dataset)
+            self._link(self.target, column.name, dataset)
 
     def _remove_others(self, wanted: set[str]) -> None:
         """Remove members of the frame that no longer show a column; what other programs put there stays."""
-        before = attributes.read_texts(self.frame, names.COLUMN_ORDER) or []
-        for name in {*before, attributes.read_text(self.frame, names.INDEX) or ""} - wanted:
-            if names.is_link_name(name) and self.frame.has_link(name):
-                unlink(self.frame, name)
+        before = attributes.read_texts(self.target, names.COLUMN_ORDER) or []
+        for name in {*before, attributes.read_text(self.target, names.INDEX) or ""} - wanted:
+            if names.is_link_name(name) and self.target.has_link(name):
+                unlink(self.target, name)
 
-    def _link(self, group: Group, name: str, dataset: Dataset) -> None:
+    def _link(self, group: EditableGroup, name: str, dataset: EditableDataset) -> None:
         found = group.open_dataset(name) if group.has_link(name) else None
         if found is not None and found.address == dataset.address:
             return
@@ -318,31 +325,33 @@ class FrameView:
             unlink(group, name)
         link_again(group, name, dataset)
 
-    def _member(self, name: str, encoding: tuple[str, str]) -> Group:
+    def _member(self, name: str, encoding: tuple[str, str]) -> EditableGroup:
         """The group that shows a column, with this encoding; replaced where it is something else."""
-        found = self.frame.open_group(name) if self.frame.has_link(name) else None
+        found = self.target.open_group(name) if self.target.has_link(name) else None
         if found is not None and attributes.read_text(found, names.ENCODING_TYPE) == encoding[0]:
             return found
-        if self.frame.has_link(name):
-            unlink(self.frame, name)
-        made = create_group(self.frame, name)
+        if self.target.has_link(name):
+            unlink(self.target, name)
+        made = create_group(self.target, name)
         write_encoding(made, encoding)
         return made
 
-    def _show_categorical(self, column: ColumnInfo, dataset: Dataset, rows: TableRows, replace_all: bool) -> None:
+    def _show_categorical(
+        self, column: ColumnInfo, dataset: EditableDataset, rows: TableRows, replace_all: bool
+    ) -> None:
         assert column.categories is not None  # checked by the caller
         group = self._member(column.name, names.CATEGORICAL)
         self._link(group, "codes", dataset)
         writing.write_flag(group, names.ORDERED, column.categories.ordered)
         _copy_categories(group, "categories", column, rows, replace_all)
 
-    def _show_masked(self, column: ColumnInfo, dataset: Dataset, rows: TableRows, others: Selection) -> bool:
+    def _show_masked(self, column: ColumnInfo, dataset: EditableDataset, rows: TableRows, others: Selection) -> bool:
         """Show values and a mask; returns False and does nothing where no row is missing."""
         kind = column.type.kind
         encoding = {"boolean": names.NULLABLE_BOOLEANS, "integer": names.NULLABLE_INTEGERS}.get(
             kind, names.NULLABLE_STRINGS
         )
-        member = self.frame.open_group(column.name) if self.frame.has_link(column.name) else None
+        member = self.target.open_group(column.name) if self.target.has_link(column.name) else None
         mask = _rows_in(member, "mask") if member is not None else None
         if mask is not None:
             others |= Selection.of(int(mask.shape[0]), column.n_rows)
@@ -358,7 +367,7 @@ class FrameView:
         return True
 
 
-def _put_flags(group: Group, name: str, pieces: Pieces, column: ColumnInfo) -> None:
+def _put_flags(group: EditableGroup, name: str, pieces: Pieces, column: ColumnInfo) -> None:
     """Write booleans at their rows; rows that were never written are FALSE."""
     stored: StoredType = BOOLEAN
     dataset = _rows_in(group, name)
@@ -394,6 +403,10 @@ def recipe_of(group: Group, layout: Layout, path: str) -> Recipe | None:
     return "R1" if attributes.read_text(group, names.ENCODING_VERSION) == "0.1.0" else "R0"
 
 
+@overload
+def frame_around(group: EditableGroup, path: str) -> EditableGroup | None: ...
+@overload
+def frame_around(group: Group, path: str) -> Group | None: ...
 def frame_around(group: Group, path: str) -> Group | None:
     """The frame around a table, as its AnnData view; None when there is none."""
     above, _, last = path.rpartition("/")
@@ -402,7 +415,7 @@ def frame_around(group: Group, path: str) -> Group | None:
     return frame if layout is not None and layout.name == "anndata" else None
 
 
-def follow_face(recipe: Recipe, group: Group, layout: Layout, before: TableInfo, touched: Touched) -> None:
+def follow_face(recipe: Recipe, group: EditableGroup, layout: Layout, before: TableInfo, touched: Touched) -> None:
     """Make the view of a table show the current table. `recipe` and `before` are from before the change.
 
     Rows after the last row of `before` are new.

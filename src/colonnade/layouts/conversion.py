@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from itertools import count
+from typing import overload
 
 import pyarrow as pa
 
 from colonnade import writing
 from colonnade.dataclass import dataclass
 from colonnade.model import ColumnInfo, ColumnOptions, TableInfo
-from colonnade.nodes import Dataset, Group, Node, attributes
+from colonnade.nodes import Dataset, EditableDataset, EditableGroup, EditableNode, Group, Node, attributes
 from colonnade.nodes.elements import has_references
+from colonnade.nodes.paths import editable
 
 # The marks of a column: its AnnData type. Those of a group: its column-order where the row labels are a column too, and
 # the name that was given to labels without a name; of a group that held frames, its encoding.
@@ -50,6 +52,10 @@ class SourceTable:
         return open_node(self.group, column.link or name)
 
 
+@overload
+def open_node(group: EditableGroup, link: str) -> EditableGroup | EditableDataset | None: ...
+@overload
+def open_node(group: Group, link: str) -> Group | Dataset | None: ...
 def open_node(group: Group, link: str) -> Group | Dataset | None:
     """The dataset or group at a path below the group of a table; None if it cannot be opened."""
     return group.open_dataset(link) or group.open_group(link)
@@ -82,14 +88,14 @@ class Conversion:
         return kind
 
     def write_marks(
-        self, table: SourceTable, names: Mapping[str, str], group: Group, nodes: Mapping[str, Node]
+        self, table: SourceTable, names: Mapping[str, str], group: EditableGroup, nodes: Mapping[str, EditableNode]
     ) -> None:
         """Record in the new table what its layout cannot express. By default, marks of a former layout are copied.
 
         names: the new names of the columns. group, nodes: of the new table and its columns, by their new names.
         """
         others = set(table.group.attribute_names()) - set(MARKS)
-        writing.copy_attributes(table.group.in_library(), group, without=others)
+        writing.copy_attributes(editable(table.group), group, without=others)
         for column in table.info.members:
             node = table.node(column.name)
             kind = attributes.read_text(node, ANNDATA_TYPE) if node is not None else None
@@ -127,7 +133,7 @@ class Conversion:
     def row_check(self, _table: SourceTable) -> RowCheck:
         return accept_rows
 
-    def write_strings(self, node: Node, strings: Mapping[str, str]) -> None:
+    def write_strings(self, node: EditableNode, strings: Mapping[str, str]) -> None:
         """Store the user's strings about a column, unless its options have done that."""
         for key, text in strings.items():
             writing.write_text(node, key, text)
@@ -137,20 +143,22 @@ class Conversion:
         table: SourceTable,
         former: Conversion,
         names: Mapping[str, str],
-        group: Group,
-        nodes: Mapping[str, Node],
+        group: EditableGroup,
+        nodes: Mapping[str, EditableNode],
         schemas: tuple[pa.Schema, pa.Schema],
     ) -> None:
         """After the rows were written: apply the marks, or write them. schemas: of the rows, and of the new table."""
         former.write_marks(table, names, group, nodes)
 
-    def mark_parent(self, _group: Group, _is_target: bool) -> None:
+    def mark_parent(self, _group: EditableGroup, _is_target: bool) -> None:
         """Change the group above tables that were converted, into this layout or another."""
 
 
-def copy_user_attributes(source: Node, target: Node, without: Collection[str], kept: Collection[str] = ()) -> None:
+def copy_user_attributes(
+    source: Node, target: EditableNode, without: Collection[str], kept: Collection[str] = ()
+) -> None:
     """Copy attributes that do not belong to a layout. References are valid only in their own file, and are left out."""
     owned = {*without, *MARKS, *LATER_REVISION_ATTRIBUTE} - set(kept)
     stored = {name: source.attribute_storage(name) for name in source.attribute_names()}
     referring = {name for name, storage in stored.items() if storage is None or has_references(storage[0])}
-    writing.copy_attributes(source.in_library(), target, without=owned | referring)
+    writing.copy_attributes(editable(source), target, without=owned | referring)

@@ -5,12 +5,14 @@ Each layout defines how a column and its indexes refer to each other.
 
 from __future__ import annotations
 
+from typing import overload
+
 from colonnade import writing
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, UnsupportedError, UsageError
 from colonnade.indexes.base import Index
 from colonnade.model import IndexInfo, shown_name
-from colonnade.nodes import Dataset, Group, Node, attributes
+from colonnade.nodes import Dataset, EditableGroup, Group, Node, attributes
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.paths import group_at
 
@@ -62,6 +64,10 @@ class IndexPlan:
         return f"the index is rebuilt: {self.word} of {shown_name(self.column)!r}"
 
 
+@overload
+def home_of(group: EditableGroup) -> EditableGroup | None: ...
+@overload
+def home_of(group: Group) -> Group | None: ...
 def home_of(group: Group) -> Group | None:
     """The group of a table's search indexes, if it has one."""
     return group.open_group(HOME) if group.has_link(HOME) else None
@@ -84,7 +90,7 @@ def values_of(dataset: Dataset) -> list[Node]:
     return [node for reference in listed if (node := dataset.dereference(reference)) is not None]
 
 
-def place_index(group: Group, column: str, kind: str) -> tuple[Group, str]:
+def place_index(group: EditableGroup, column: str, kind: str) -> tuple[EditableGroup, str]:
     """The group for a new index of this kind, and an unused name in it."""
     home = home_of(group)
     if home is None and group.has_link(HOME):
@@ -101,7 +107,7 @@ def place_index(group: Group, column: str, kind: str) -> tuple[Group, str]:
     return home, name
 
 
-def discard_index(group: Group, name: str) -> None:
+def discard_index(group: EditableGroup, name: str) -> None:
     """Remove the incomplete parts of an index that could not be built."""
     home = group.open_group(HOME)
     if home is None:
@@ -113,7 +119,7 @@ def discard_index(group: Group, name: str) -> None:
         writing.unlink(group, HOME)
 
 
-def remove_index(group: Group, index: PlacedIndex) -> None:
+def remove_index(group: EditableGroup, index: PlacedIndex) -> None:
     """Remove a search index and its values. The layout removes the references to it."""
     home = group_at(group, HOME)
     targets = {node.address for node in values_of(index.dataset)}
@@ -125,7 +131,7 @@ def remove_index(group: Group, index: PlacedIndex) -> None:
         writing.unlink(group, HOME)
 
 
-def rename_placed(group: Group, index: PlacedIndex, column: str, new_name: str) -> None:
+def rename_placed(group: EditableGroup, index: PlacedIndex, column: str, new_name: str) -> None:
     """Rename an index to match the new name of its column, which is about to be renamed."""
     home = home_of(group)
     if home is None or not index.name.startswith(f"{column}__"):

@@ -23,8 +23,8 @@ from colonnade.layouts.index_home import (
     rename_placed,
 )
 from colonnade.model import Breach, TableInfo, shown_name
-from colonnade.nodes import Dataset, Group, attributes
-from colonnade.nodes.paths import join_path
+from colonnade.nodes import Dataset, EditableDataset, EditableGroup, Group, attributes
+from colonnade.nodes.paths import editable, join_path
 
 COLUMN = "column"
 RowsOf = Callable[[str], Dataset | None]
@@ -52,20 +52,20 @@ def _placed(name: str, dataset: Dataset, info: TableInfo, rows_of: RowsOf) -> Pl
     return PlacedIndex(name, kind, column, dataset, problem)
 
 
-def name_index(column: str, kind_word: str, dataset: Dataset, rows: Dataset | None) -> None:
+def name_index(column: str, kind_word: str, dataset: EditableDataset, rows: Dataset | None) -> None:
     """Mark a newly built dataset as a search index of a column: KIND, the column name and a reference to its rows."""
     if rows is None:
         raise FormatError(f"column {column!r} is no longer in the file", column=column)
     writing.write_text(dataset, KIND, kind_word, "ascii")
     writing.write_text(dataset, COLUMN, column)
-    writing.write_references(dataset, INDEXED_COLUMNS, [rows])
+    writing.write_references(dataset, INDEXED_COLUMNS, [editable(rows)])
 
 
-def rename_named(group: Group, indexes: list[PlacedIndex], column: str, new_name: str) -> None:
+def rename_named(group: EditableGroup, indexes: list[PlacedIndex], column: str, new_name: str) -> None:
     """Rename the indexes of a column to match its new name, before the column is renamed."""
     for index in indexes:
         if index.column == column:
-            writing.write_text(index.dataset, COLUMN, new_name)
+            writing.write_text(editable(index.dataset), COLUMN, new_name)
             rename_placed(group, index, column, new_name)
 
 
@@ -122,7 +122,7 @@ def index_plans(
     return found
 
 
-def remove_planned(group: Group, indexes: Sequence[PlacedIndex], gone: Sequence[IndexPlan]) -> None:
+def remove_planned(group: EditableGroup, indexes: Sequence[PlacedIndex], gone: Sequence[IndexPlan]) -> None:
     """Remove indexes and their values."""
     lost = {plan.address for plan in gone}
     for index in indexes:

@@ -4,6 +4,9 @@ bytes (`format/`), or libhdf5 (`h5/`)."""
 from colonnade.nodes.protocols import (
     Dataset,
     DatasetHandle,
+    EditableDataset,
+    EditableGroup,
+    EditableNode,
     Group,
     GroupHandle,
     H5Attributes,
@@ -15,6 +18,6 @@ from colonnade.nodes.protocols import (
 )
 
 __all__ = [
-    "Dataset", "DatasetHandle", "Group", "GroupHandle", "H5Attributes", "H5Dataset", "H5Group", "H5Node", "Node",
-    "NodeHandle",
+    "Dataset", "DatasetHandle", "EditableDataset", "EditableGroup", "EditableNode", "Group", "GroupHandle",
+    "H5Attributes", "H5Dataset", "H5Group", "H5Node", "Node", "NodeHandle",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ import numpy as np
 
 from colonnade.errors import UsageError
 from colonnade.model import is_utf8
-from colonnade.nodes.protocols import ReadableNode
+from colonnade.nodes.protocols import Node
 
 
 def plain_value(value: np.ndarray) -> object:
@@ -38,7 +38,7 @@ def decode_texts(items: list[bytes], errors: Literal["replace", "surrogateescape
     return strings if len(strings) == len(items) else [item.decode("utf-8", errors) for item in items]
 
 
-def read_text(node: ReadableNode, name: str) -> str | None:
+def read_text(node: Node, name: str) -> str | None:
     """The attribute's string, whatever its storage; None when absent or not a scalar string.
 
     An array of one string counts as that string: several producers write it so.
@@ -49,7 +49,7 @@ def read_text(node: ReadableNode, name: str) -> str | None:
     return value.rstrip("\0") if isinstance(value, str) else None
 
 
-def read_texts(node: ReadableNode, name: str) -> list[str] | None:
+def read_texts(node: Node, name: str) -> list[str] | None:
     """The attribute's list of strings, or None when absent or something else."""
     value = node.read_attribute(name)
     if isinstance(value, list):
@@ -59,13 +59,13 @@ def read_texts(node: ReadableNode, name: str) -> list[str] | None:
     return [value] if isinstance(value, str) else None
 
 
-def read_flag(node: ReadableNode, name: str) -> bool | None:
+def read_flag(node: Node, name: str) -> bool | None:
     """The attribute as a boolean (any boolean or integer scalar), or None."""
     value = node.read_attribute(name)
     return bool(value) if isinstance(value, (bool, int, np.bool_, np.integer)) else None
 
 
-def read_integers(node: ReadableNode, name: str) -> list[int] | None:
+def read_integers(node: Node, name: str) -> list[int] | None:
     """The attribute's integers, a scalar as a list of one; None when absent or something else."""
     value = node.read_attribute(name)
     if isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.ndim == 1:
@@ -73,7 +73,7 @@ def read_integers(node: ReadableNode, name: str) -> list[int] | None:
     return [int(value)] if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else None
 
 
-def read_references(node: ReadableNode, name: str) -> list[object] | None:
+def read_references(node: Node, name: str) -> list[object] | None:
     """The attribute's object references, in order, for `dereference`; None when absent or of another type."""
     stored = node.attribute_storage(name)
     value = node.read_attribute(name) if stored is not None and stored[0].kind == "object_reference" else None
@@ -154,7 +154,7 @@ class Attributes(MutableMapping[str, object]):
         return repr(self._read(None))
 
 
-def read_values(node: ReadableNode, without: tuple[str, ...] = (), only: str | None = None) -> dict[str, object]:
+def read_values(node: Node, without: tuple[str, ...] = (), only: str | None = None) -> dict[str, object]:
     """The attributes of an object but those in `without`; or only one, if there is one of this name."""
     if only is None:
         listed = node.attribute_names()

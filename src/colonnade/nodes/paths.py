@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast, overload
 
 from colonnade.errors import CorruptError, FormatError
-from colonnade.nodes.protocols import Dataset, Group
+from colonnade.nodes.protocols import Dataset, EditableDataset, EditableGroup, EditableNode, Group, Node
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -36,6 +36,21 @@ def is_dataset(node: object) -> TypeIs[Dataset]:
     return bool(getattr(node, "is_dataset", False))  # a committed datatype has no such attribute
 
 
+@overload
+def editable(node: Group) -> EditableGroup: ...
+@overload
+def editable(node: Dataset) -> EditableDataset: ...
+@overload
+def editable(node: Node) -> EditableNode: ...
+def editable(node: Node) -> EditableNode:
+    """The object as libhdf5 has it open, to be changed: the same one, in a file that is open for changes."""
+    return cast("EditableNode", node.in_library())
+
+
+@overload
+def group_at(group: EditableGroup, path: str) -> EditableGroup: ...
+@overload
+def group_at(group: Group, path: str) -> Group: ...
 def group_at(group: Group, path: str) -> Group:
     """The group at a path below `group`, where there must be one; a FormatError when it cannot be opened."""
     node = group.open_group(path)
@@ -44,6 +59,10 @@ def group_at(group: Group, path: str) -> Group:
     return node
 
 
+@overload
+def dataset_at(group: EditableGroup, name: str) -> EditableDataset: ...
+@overload
+def dataset_at(group: Group, name: str) -> Dataset: ...
 def dataset_at(group: Group, name: str) -> Dataset:
     """The dataset child of this name, where there must be one; a FormatError when it cannot be opened."""
     node = group.open_dataset(name)

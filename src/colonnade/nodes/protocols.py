@@ -1,10 +1,10 @@
 """What a group, a dataset and their attributes can be asked: protocols.
 
-`ReadableGroup` and `ReadableDataset` have two implementations: `reader/` reads the bytes of a file,
-`h5/handles.py` asks libhdf5. A law compares them. `GroupHandle` and `DatasetHandle` are what h5py has for an object
-that libhdf5 has open; the functions of `h5/` take them. `Group` and `Dataset` are both: whoever changes a file has
-such, and whoever reads one uses only what is readable. `H5Group`, `H5Dataset` and `H5Attributes` are the objects of
-h5py that a program holds (`File.h5`).
+`Group` and `Dataset` have two implementations: `reader/` reads the bytes of a file, `h5/handles.py` asks
+libhdf5. A law compares them. Whoever reads a file takes these, and so can call only what both have. `GroupHandle` and
+`DatasetHandle` are what h5py has for an object that libhdf5 has open; the functions of `h5/` take them. `EditableGroup`
+and `EditableDataset` are both, which only `h5/handles.py` has: whoever changes a file takes them, and `paths.editable`
+gives them. `H5Group`, `H5Dataset` and `H5Attributes` are the objects of h5py that a program holds (`File.h5`).
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ if TYPE_CHECKING:
         def place(self) -> Path | None:
             """The path of the file, resolved; None if it is not a file on disk."""
 
-    class ReadableNode(Protocol):
+    class Node(Protocol):
         """An object of a file: a group, a dataset or a committed datatype."""
 
         @property
@@ -160,7 +160,7 @@ if TYPE_CHECKING:
         def dereference(self, reference: object) -> Node | None:
             """The object that an object reference of this file leads to; None when it leads nowhere."""
 
-    class ReadableGroup(ReadableNode, Protocol):
+    class Group(Node, Protocol):
         """A group: names that lead to objects."""
 
         def link_names(self) -> list[str]:
@@ -199,7 +199,7 @@ if TYPE_CHECKING:
         def open_group(self, path: str) -> Group | None:
             """The group at a path below the group; None when it is something else or not there."""
 
-    class ReadableDataset(ReadableNode, Protocol):
+    class Dataset(Node, Protocol):
         """A dataset: elements in a shape."""
 
         @property
@@ -297,14 +297,24 @@ if TYPE_CHECKING:
             self, offsets: tuple[int, ...], data: bytes | bytearray | memoryview | np.ndarray, filter_mask: int = 0
         ) -> None: ...
 
-    class Node(NodeHandle, ReadableNode, Protocol):
-        """An object of an open file."""
+    class EditableNode(NodeHandle, Node, Protocol):
+        """An object that can be changed."""
 
-    class Group(GroupHandle, ReadableGroup, Protocol):
-        """A group of an open file."""
+        def dereference(self, reference: object) -> EditableNode | None: ...
 
-    class Dataset(DatasetHandle, ReadableDataset, Protocol):
-        """A dataset of an open file."""
+    class EditableGroup(EditableNode, GroupHandle, Group, Protocol):
+        """A group that can be changed; so can what is opened from it."""
+
+        def open_child(self, name: str) -> tuple[Child, EditableDataset | None]: ...
+        def open_dataset(self, path: str) -> EditableDataset | None: ...
+        def open_chunked(self, name: str, in_place: bool) -> EditableDataset | None: ...
+        def open_group(self, path: str) -> EditableGroup | None: ...
+
+    class EditableDataset(EditableNode, DatasetHandle, Dataset, Protocol):
+        """A dataset that can be changed."""
+
+        @property
+        def shape(self) -> tuple[int, ...]: ...
 
     class H5Attributes(Protocol):
         """The attributes of an object of h5py."""
@@ -357,7 +367,6 @@ if TYPE_CHECKING:
         def __setitem__(self, key: object, value: object) -> None: ...
 
 else:  # to create protocols takes a millisecond, and nothing uses them at run time
-    FileContext = NodeHandle = GroupHandle = DatasetHandle = ReadableNode = ReadableGroup = ReadableDataset = Node = (
-        Group
-    ) = Dataset = object
+    FileContext = NodeHandle = GroupHandle = DatasetHandle = Node = Group = Dataset = object
+    EditableNode = EditableGroup = EditableDataset = object
     H5Node = H5Group = H5Dataset = H5Attributes = object

@@ -16,6 +16,7 @@ from colonnade.format.dataspace import Dataspace
 from colonnade.format.layout import LARGEST_HDF5_CHUNK, MAP_NUMBERS, SPARSE, VARIABLE, MapKind, StorageLayout
 from colonnade.format.values import stored_dtype
 from colonnade.model import FilterInfo, StoredType
+from colonnade.nodes.paths import editable
 from colonnade.sparse.attributes import encode_attributes
 from colonnade.sparse.edit import edit_file, empty_single, put_dataset
 from colonnade.sparse.info import SparseInfo
@@ -55,7 +56,7 @@ def put_new(
     info = plan(name, shape, dtype, options)
 
     def work(handle: FileHandle) -> None:
-        header = writing.make_placeholder(handle.root, name)
+        header = writing.make_placeholder(editable(handle.root), name)
         edit_file(handle, lambda editor: put_dataset(editor, header, info))
 
     change(work)

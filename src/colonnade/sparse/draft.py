@@ -20,6 +20,7 @@ from colonnade.format.dataspace import Dataspace
 from colonnade.format.headers import read_messages
 from colonnade.format.links import find_address
 from colonnade.format.values import DecodedValues, stored_dtype
+from colonnade.nodes.paths import editable
 from colonnade.sparse.attributes import changed, encode_attributes
 from colonnade.sparse.change import ChunkChange, change_rows
 from colonnade.sparse.edit import Editor, edit_file, put_dataset, put_messages, retire
@@ -137,7 +138,7 @@ def put_drafts(handle: FileHandle, drafts: Sequence[tuple[str, SparseDraft]]) ->
     """Write each draft to the file at its path, without a commit. HDF5 handles of the file are invalid afterwards."""
     if not drafts:
         return
-    headers = {path: writing.make_placeholder(handle.root, path) for path, draft in drafts if draft.is_new}
+    headers = {path: writing.make_placeholder(editable(handle.root), path) for path, draft in drafts if draft.is_new}
 
     def work(editor: Editor) -> None:
         for path, draft in drafts:

@@ -20,7 +20,7 @@ from colonnade.model import ColumnOptions, Progress, TableInfo
 from colonnade.nodes import Dataset, Group
 from colonnade.nodes.attributes import Attributes, read_values
 from colonnade.nodes.damage import to_corrupt_error, translate_hdf5_errors
-from colonnade.nodes.paths import is_dataset, join_path, walk_groups
+from colonnade.nodes.paths import editable, is_dataset, join_path, walk_groups
 from colonnade.opening import open_file
 from colonnade.pager.interrupts import shielded
 from colonnade.pager.locks import Locking
@@ -184,7 +184,7 @@ class File(Sealed):
         owned = self._consistent(self._owned_attributes)
         check_names((*new, *without), owned, Table, f"file {self.name}")
         with self._change():
-            writing.write_values(self._handle.root, new, without)
+            writing.write_values(editable(self._handle.root), new, without)
 
     def tables(self) -> list[str]:
         """The paths of all tables; broken and unknown objects are skipped.
@@ -436,7 +436,7 @@ class File(Sealed):
             for key in [key for key in self._receipts if key[0] in (path, f"{path.rstrip('/')}/_hep001")]:
                 del self._receipts[key]
             of_first_pass = _progress_of_passes(progress, 1 + len(draft.index))
-            path, sparse = create(self._handle.root, path, draft, mode, of_first_pass)
+            path, sparse = create(editable(self._handle.root), path, draft, mode, of_first_pass)
             put_drafts(self._handle, sparse)
             if draft.index:
                 group, layout, info = self._describe(path)
@@ -468,9 +468,9 @@ class File(Sealed):
             group, layout, info = self._describe(table)
             for key in [key for key in self._receipts if key[0] == info.path]:
                 del self._receipts[key]
-            layout.edit.clear(group)
+            layout.edit.clear(editable(group))
             if info.path != "/" and not group.link_names():
-                writing.unlink(self._handle.root, info.path)
+                writing.unlink(editable(self._handle.root), info.path)
 
     def _remove_sparse(self, table: str) -> None:
         """Remove the sparse columns of a table before the rest of it; HDF5 cannot remove them."""
@@ -484,7 +484,7 @@ class File(Sealed):
             raise UsageError(f"{self.name} was not opened from a path, so its sparse columns cannot be removed")
         retire_arrays(self._handle, paths)
         for path in paths:
-            writing.unlink(self._handle.root, path)
+            writing.unlink(editable(self._handle.root), path)
 
     def repack(
         self,
@@ -590,7 +590,7 @@ class File(Sealed):
         """Drop the receipts of columns whose rows were written without this library, through `file.h5`."""
         for path, name in {key[:2] for key in self._receipts} if written else ():
             datasets = self._row_datasets(path, name)
-            if any(dataset is None or writing.is_touched(dataset, written) for dataset in datasets):
+            if any(dataset is None or writing.is_touched(editable(dataset), written) for dataset in datasets):
                 self._receipts = {key: digests for key, digests in self._receipts.items() if key[:2] != (path, name)}
 
     def _row_datasets(self, path: str, name: str) -> list[Dataset | None]:

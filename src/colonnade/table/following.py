@@ -6,6 +6,7 @@ from pathlib import Path
 
 from colonnade.layouts import LAYOUTS
 from colonnade.layouts.contract import FollowingTable
+from colonnade.nodes.paths import editable
 from colonnade.nodes.protocols import Notes
 
 
@@ -23,7 +24,7 @@ def _update(following: FollowingTable) -> None:
     with open_file(following.file, "r+") as file, file.transaction():
         table = file[following.table]
         if not table.info.members:
-            table._layout.edit.count_rows(table._group, following.n_rows)
+            table._layout.edit.count_rows(editable(table._group), following.n_rows)
             return
         rows = following.rows(table.to_arrow(dictionaries=True), table.labels)
         table.truncate(0)

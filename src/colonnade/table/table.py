@@ -28,6 +28,7 @@ from colonnade.model import (
 )
 from colonnade.nodes.attributes import Attributes, read_values
 from colonnade.nodes.elements import column_node
+from colonnade.nodes.paths import editable
 from colonnade.table.attributes import check_names
 from colonnade.table.column import Column
 from colonnade.table.rows import Query, ReadableRows
@@ -387,7 +388,7 @@ class Table(ReadableRows):
         from colonnade.edit import change as changes
 
         info = self.info
-        return changes.OpenTable(self._group, self._layout, info, self._file._receipts, self._file._handle)
+        return changes.OpenTable(editable(self._group), self._layout, info, self._file._receipts, self._file._handle)
 
     def _look(self) -> None:
         """Describe the table again if the file has changed since."""

@@ -25,7 +25,7 @@ from colonnade.layouts.conversion import (
     SourceTable,
 )
 from colonnade.model import ColumnInfo, ColumnOptions
-from colonnade.nodes import Group, Node, attributes
+from colonnade.nodes import EditableGroup, EditableNode, Group, Node, attributes
 from colonnade.nodes.paths import group_at
 from colonnade.stored_dtypes import memory_dtype
 
@@ -41,7 +41,9 @@ class AnnDataConversion(Conversion):
 
     # -- as the layout that a table comes from --
 
-    def write_marks(self, table: SourceTable, new: Mapping[str, str], group: Group, nodes: Mapping[str, Node]) -> None:
+    def write_marks(
+        self, table: SourceTable, new: Mapping[str, str], group: EditableGroup, nodes: Mapping[str, EditableNode]
+    ) -> None:
         if any(column.is_label for column in table.info.columns):
             writing.write_texts(group, ANNDATA_ORDER, [column.name for column in table.info.columns])
         if UNNAMED_LABEL in new:
@@ -105,8 +107,8 @@ class AnnDataConversion(Conversion):
         table: SourceTable,
         _former: Conversion,
         new: Mapping[str, str],
-        group: Group,
-        nodes: Mapping[str, Node],
+        group: EditableGroup,
+        nodes: Mapping[str, EditableNode],
         _schemas: tuple[pa.Schema, pa.Schema],
     ) -> None:
         """Apply the marks of a former frame, and write none: a frame needs none."""
@@ -116,7 +118,7 @@ class AnnDataConversion(Conversion):
         for old, name in new.items():
             _write_na_value(nodes[name], _former_type(table, old))
 
-    def mark_parent(self, group: Group, is_target: bool) -> None:
+    def mark_parent(self, group: EditableGroup, is_target: bool) -> None:
         """An object whose frames get another layout is not an AnnData object any more; converted back, it is again."""
         encoding = (names.ENCODING_TYPE, names.ENCODING_VERSION)
         kind, version = (attributes.read_text(group, name) for name in encoding)
@@ -161,7 +163,7 @@ def _is_coded(kind: pa.DataType) -> bool:
     return bool(pa.types.is_dictionary(kind))
 
 
-def _write_na_value(node: Node, former: str) -> None:
+def _write_na_value(node: EditableNode, former: str) -> None:
     """Record what a missing string means, if the column holds nullable strings now and before."""
     kind, _, meaning = former.partition(" ")
     stored = attributes.read_text(node, names.ENCODING_TYPE)

@@ -23,6 +23,7 @@ from colonnade.layouts.named_indexes import index_breaches, index_plans, remove_
 from colonnade.model import Breach, ColumnInfo, Repair, Rule
 from colonnade.nodes import Group
 from colonnade.nodes.damage import hdf5_errors
+from colonnade.nodes.paths import editable
 from colonnade.nodes.protocols import Child
 
 
@@ -224,4 +225,4 @@ def bad_indexes(frame: RawFrame, wrong: Collection[str]) -> list[IndexPlan]:
 
 def remove_indexes(frame: RawFrame, gone: Sequence[IndexPlan]) -> None:
     """Remove indexes and their values."""
-    remove_planned(frame.group, search_indexes(frame.group, frame.info), gone)
+    remove_planned(editable(frame.group), search_indexes(frame.group, frame.info), gone)

@@ -23,8 +23,8 @@ from colonnade.h5.links import rename, unlink
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import describe, open_categories
 from colonnade.model import ColumnInfo, ColumnOptions, TableInfo, TableText
-from colonnade.nodes import Dataset, Group, Node
-from colonnade.nodes.paths import group_at
+from colonnade.nodes import EditableDataset, EditableGroup, EditableNode, Group
+from colonnade.nodes.paths import editable, group_at
 
 if TYPE_CHECKING:
     from colonnade.columns.writer import WrittenColumn
@@ -41,7 +41,7 @@ def needs_large_attributes(n_columns: int, _longest_name: int) -> bool:
     return n_columns * TEXT_DESCRIPTOR > LARGEST_IN_HEADER
 
 
-def make_group(root: Group, path: str, large_attributes: bool) -> Group:
+def make_group(root: EditableGroup, path: str, large_attributes: bool) -> EditableGroup:
     """A new group for a frame."""
     return create_group(root, path, large_attributes)
 
@@ -74,21 +74,21 @@ def new_writer(
     return FrameWriter(name, kind, options)
 
 
-def resume_column(group: Group, column: ColumnInfo) -> FrameWriter:
+def resume_column(group: EditableGroup, column: ColumnInfo) -> FrameWriter:
     """A writer that appends to an existing column."""
     from colonnade.layouts.anndata.writer import FrameWriter
 
     return FrameWriter.resume(column, group)
 
 
-def complete_columns(group: Group, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]) -> None:
+def complete_columns(group: EditableGroup, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]) -> None:
     """Step 3: write everything that makes the members of a group columns and labels."""
     for column in (*columns, *labels):
         _complete_column(group, column)
 
 
 def complete_group(
-    group: Group, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], _text: TableText
+    group: EditableGroup, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], _text: TableText
 ) -> None:
     """Step 4: write everything that makes the group a frame."""
     _write_order(group, [column.name for column in columns])
@@ -96,13 +96,13 @@ def complete_group(
     write_encoding(group, (names.DATAFRAME, names.VERSIONS[0]))
 
 
-def write_encoding(node: Node, encoding: tuple[str, str]) -> None:
+def write_encoding(node: EditableNode, encoding: tuple[str, str]) -> None:
     """Write the encoding attributes of an object, as anndata does."""
     writing.write_variable_text(node, names.ENCODING_VERSION, encoding[1])
     writing.write_variable_text(node, names.ENCODING_TYPE, encoding[0])
 
 
-def _complete_column(group: Group, column: WrittenColumn) -> None:
+def _complete_column(group: EditableGroup, column: WrittenColumn) -> None:
     """Write the encoding of a column's datasets, and of its group if it is one; write its categories."""
     write_encoding(column.dataset, _dataset_encoding(column))
     if column.mask is not None:
@@ -124,13 +124,13 @@ def _nullable_encoding(column: WrittenColumn) -> tuple[str, str]:
     return kinds.get(column.form.stored.kind, names.NULLABLE_STRINGS)
 
 
-def _write_categories(group: Group, column: WrittenColumn) -> None:
+def _write_categories(group: EditableGroup, column: WrittenColumn) -> None:
     assert column.categories is not None  # checked by the caller
     dataset, stored = create_categories(group, "categories", column.categories, column.name)
     write_encoding(dataset, names.STRING_ENCODINGS if stored.kind == "text" else names.ARRAY)
 
 
-def extend(group: Group, info: TableInfo, written: Sequence[WrittenColumn]) -> bool:
+def extend(group: EditableGroup, info: TableInfo, written: Sequence[WrittenColumn]) -> bool:
     """Update categories and encodings after rows were added to columns.
 
     Returns whether `info` is still valid, apart from its length and the number of categories.
@@ -146,27 +146,27 @@ def extend(group: Group, info: TableInfo, written: Sequence[WrittenColumn]) -> b
     return holds and not any(column.replaced for column in written)
 
 
-def _extend_categories(group: Group, column: WrittenColumn, before: ColumnInfo) -> bool:
+def _extend_categories(group: EditableGroup, column: WrittenColumn, before: ColumnInfo) -> bool:
     """Append new categories to the existing ones. If that is impossible, write all of them again and return False."""
     assert column.categories is not None and before.categories is not None
     n_before = before.categories.n_categories
     if len(column.categories) == n_before:
         return True
     dataset = open_categories(group)
-    if dataset is not None and add_categories(dataset, column.categories, n_before, column.name):
+    if dataset is not None and add_categories(editable(dataset), column.categories, n_before, column.name):
         return True
     unlink(group, "categories")
     _write_categories(group, column)
     return False
 
 
-def attach_column(group: Group, info: TableInfo, column: WrittenColumn) -> None:
+def attach_column(group: EditableGroup, info: TableInfo, column: WrittenColumn) -> None:
     """Make a newly written member the last column."""
     _complete_column(group, column)
     _write_order(group, [*(c.name for c in info.columns), column.name])
 
 
-def detach_column(group: Group, info: TableInfo, name: str) -> None:
+def detach_column(group: EditableGroup, info: TableInfo, name: str) -> None:
     """Remove a column. Row labels stay: a frame must have them."""
     is_label = any(label.name == name for label in info.labels)
     order = [column.name for column in info.columns]
@@ -180,7 +180,7 @@ def detach_column(group: Group, info: TableInfo, name: str) -> None:
     _write_order(group, [one for one in order if one != name])
 
 
-def rename_column(group: Group, info: TableInfo, name: str, new_name: str) -> None:
+def rename_column(group: EditableGroup, info: TableInfo, name: str, new_name: str) -> None:
     """Rename a column or the row labels."""
     if new_name == names.UNNAMED and any(column.name == name for column in info.columns):
         raise UsageError(f"a column cannot be named {new_name!r}, which is the name of row labels", column=name)
@@ -191,17 +191,17 @@ def rename_column(group: Group, info: TableInfo, name: str, new_name: str) -> No
         writing.write_variable_text(group, names.INDEX, new_name)
 
 
-def replace_column(group: Group, _info: TableInfo, column: WrittenColumn, _old: Dataset | None) -> None:
+def replace_column(group: EditableGroup, _info: TableInfo, column: WrittenColumn, _old: EditableDataset | None) -> None:
     """Make a newly written member the column of its name."""
     _complete_column(group, column)
 
 
-def _write_order(group: Group, order: Sequence[str]) -> None:
+def _write_order(group: EditableGroup, order: Sequence[str]) -> None:
     check_order_fits(group, order)
     writing.write_variable_texts(group, names.COLUMN_ORDER, order)
 
 
-def check_order_fits(group: Group, order: Sequence[str]) -> None:
+def check_order_fits(group: EditableGroup, order: Sequence[str]) -> None:
     """Refuse more column names than the attribute of this group can hold."""
     if not writing.can_hold(group, len(order) * TEXT_DESCRIPTOR):
         raise UsageError(
@@ -210,7 +210,7 @@ def check_order_fits(group: Group, order: Sequence[str]) -> None:
         )
 
 
-def set_texts(_group: Group, info: TableInfo, name: str | None, texts: Mapping[str, str | None]) -> None:
+def set_texts(_group: EditableGroup, info: TableInfo, name: str | None, texts: Mapping[str, str | None]) -> None:
     """Refuse: a frame cannot store units, titles or descriptions."""
     where = info.path if name is None else f"column {name!r} of {info.path}"
     raise UnsupportedError(
@@ -227,7 +227,7 @@ def note_pandas(_node: object, _note: str | None) -> None:
     """A frame keeps no notes about pandas types."""
 
 
-def count_rows(_group: Group, _n_rows: int) -> None:
+def count_rows(_group: EditableGroup, _n_rows: int) -> None:
     """The number of rows is the length of the columns; it is not stored."""
 
 
@@ -238,7 +238,7 @@ def own_objects(group: Group) -> set[str]:
     return {name for name in own | set(names.NO_COLUMNS) if group.has_link(name)}
 
 
-def clear(group: Group) -> None:
+def clear(group: EditableGroup) -> None:
     """Remove the frame's own objects and attributes from its group. Everything else stays."""
     for name in sorted(own_objects(group)):
         unlink(group, name)

@@ -26,8 +26,8 @@ from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import open_column
 from colonnade.layouts.frame_options import check_column_texts
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
-from colonnade.nodes import Group
-from colonnade.nodes.paths import group_at
+from colonnade.nodes import EditableGroup
+from colonnade.nodes.paths import editable, group_at
 from colonnade.stored_dtypes import memory_dtype
 
 CODES, VALUES, MASK = "codes", "values", "mask"
@@ -54,7 +54,7 @@ class FrameWriter:
         self.name = name
         self._kind = plain_type(kind)
         self._options = _checked(name, self._kind, options)
-        self._group: Group | None = None
+        self._group: EditableGroup | None = None
         self._mask: ColumnWriter | None = None
         self._rows = self._new_rows()
 
@@ -70,7 +70,7 @@ class FrameWriter:
         return ColumnWriter(self.name, self._kind, options)
 
     @classmethod
-    def resume(cls, column: ColumnInfo, group: Group) -> FrameWriter:
+    def resume(cls, column: ColumnInfo, group: EditableGroup) -> FrameWriter:
         """A writer that appends to an existing column."""
         dataset, companion = open_column(group, column)
         reader = ColumnReader(column, dataset, companion)
@@ -81,16 +81,20 @@ class FrameWriter:
         if column.categories is not None:
             marked = replace(column, fill=_missing_code(column))
             inner = group_at(group, column.name)
-            writer._rows = ColumnWriter.resume(marked, inner, dataset, reader.categories(), CODES, CODE_MARKING)
+            writer._rows = ColumnWriter.resume(
+                marked, inner, editable(dataset), reader.categories(), CODES, CODE_MARKING
+            )
         elif companion is not None:  # its mask
             inner = group_at(group, column.name)
-            writer._rows = ColumnWriter.resume(column, inner, dataset, None, link=VALUES)
-            writer._mask = ColumnWriter.resume(mask_column(column, companion), inner, companion, None, link=MASK)
+            writer._rows = ColumnWriter.resume(column, inner, editable(dataset), None, link=VALUES)
+            writer._mask = ColumnWriter.resume(
+                mask_column(column, companion), inner, editable(companion), None, link=MASK
+            )
         else:
-            writer._rows = ColumnWriter.resume(column, group, dataset, None)
+            writer._rows = ColumnWriter.resume(column, group, editable(dataset), None)
         return writer
 
-    def start(self, group: Group, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
+    def start(self, group: EditableGroup, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
         """Create the datasets. The parameters are those of ColumnWriter.start."""
         self._group = group
         home = create_group(group, self.name) if self._is_coded else group

@@ -16,7 +16,7 @@ from colonnade.columns.mapping import plain_type
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.conversion import Conversion, SourceTable
 from colonnade.model import ColumnInfo
-from colonnade.nodes import Group, Node
+from colonnade.nodes import EditableGroup, EditableNode
 
 
 class ArtifactConversion(Conversion):
@@ -33,8 +33,8 @@ class ArtifactConversion(Conversion):
         table: SourceTable,
         former: Conversion,
         names_of_columns: Mapping[str, str],
-        group: Group,
-        nodes: Mapping[str, Node],
+        group: EditableGroup,
+        nodes: Mapping[str, EditableNode],
         schemas: tuple[pa.Schema, pa.Schema],
     ) -> None:
         super().complete(table, former, names_of_columns, group, nodes, schemas)

@@ -36,7 +36,7 @@ from colonnade.layouts.artifactdb.metadata import (
 from colonnade.layouts.artifactdb.names import Generation
 from colonnade.layouts.artifactdb.write import declared_format, declared_type
 from colonnade.model import ColumnOptions, TableText
-from colonnade.nodes import Group
+from colonnade.nodes import EditableGroup, Group
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,7 +90,7 @@ class Publisher:
     def needs_large_attributes(self, n_columns: int, longest_name: int) -> bool:
         return write.needs_large_attributes(n_columns, longest_name)
 
-    def make_group(self, root: Group, path: str, large_attributes: bool) -> Group:
+    def make_group(self, root: EditableGroup, path: str, large_attributes: bool) -> EditableGroup:
         return write.make_group(root, path, large_attributes)
 
     def new_writer(
@@ -98,14 +98,16 @@ class Publisher:
     ) -> ArtifactWriter:
         return write.new_writer(self.generation, name, kind, options, is_label)
 
-    def complete_columns(self, group: Group, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]) -> None:
+    def complete_columns(
+        self, group: EditableGroup, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]
+    ) -> None:
         if self.generation.family == "legacy":
             write.complete_legacy_columns(self.generation, group, columns, labels)
         else:
             write.complete_columns(group, columns, labels)
 
     def complete_group(
-        self, group: Group, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], text: TableText
+        self, group: EditableGroup, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], text: TableText
     ) -> None:
         if self.generation.family == "legacy":
             self._complete_legacy_group(group, columns, labels)
@@ -128,7 +130,7 @@ class Publisher:
             )
 
     def _complete_legacy_group(
-        self, group: Group, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]
+        self, group: EditableGroup, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]
     ) -> None:
         """Write the column names, and remember the metadata that make the group a frame."""
         write.complete_legacy_group(group, columns)

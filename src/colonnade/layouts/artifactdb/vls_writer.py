@@ -19,7 +19,7 @@ from colonnade.errors import DataError
 from colonnade.h5.handles import create_group
 from colonnade.layouts.artifactdb import names
 from colonnade.model import ColumnInfo, ColumnOptions, Plain
-from colonnade.nodes import Dataset, Group
+from colonnade.nodes import EditableDataset, EditableGroup
 from colonnade.nodes.elements import dataset_column
 from colonnade.nodes.paths import group_at
 
@@ -48,10 +48,12 @@ class VlsWriter:
         self._mark: bytes | None = None
         self._place_of_mark = 0
         self._lengths: set[int] = set()  # of strings written here
-        self._before: Dataset | None = None  # the pointers of an existing column
+        self._before: EditableDataset | None = None  # the pointers of an existing column
 
     @classmethod
-    def resume(cls, column: ColumnInfo, group: Group, pointers: Dataset, heap: Dataset) -> VlsWriter:
+    def resume(
+        cls, column: ColumnInfo, group: EditableGroup, pointers: EditableDataset, heap: EditableDataset
+    ) -> VlsWriter:
         """A writer that continues after the rows of an existing column."""
         writer = cls(column.name, ColumnOptions())
         inner = group_at(group, column.link or "")
@@ -71,7 +73,7 @@ class VlsWriter:
         """The number of rows written, including those of an existing column."""
         return self._pointers.n_rows
 
-    def start(self, data: Group, place: str, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
+    def start(self, data: EditableGroup, place: str, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
         """Create the datasets in a new group `place`."""
         home = create_group(data, place)
         none = pa.array([], pa.uint8())

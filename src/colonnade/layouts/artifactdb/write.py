@@ -37,7 +37,7 @@ from colonnade.layouts.artifactdb.documents import annotations_file, described_a
 from colonnade.layouts.artifactdb.metadata import directory_of, metadata_of
 from colonnade.layouts.artifactdb.names import Generation
 from colonnade.model import ColumnInfo, ColumnOptions, Plain, TableInfo, TableText
-from colonnade.nodes import Dataset, Group
+from colonnade.nodes import EditableDataset, EditableGroup, Group
 from colonnade.nodes.elements import default_chunk_rows
 from colonnade.nodes.paths import dataset_at, group_at
 from colonnade.nodes.protocols import Notes
@@ -57,7 +57,7 @@ def needs_large_attributes(_n_columns: int, _longest_name: int) -> bool:
     return False
 
 
-def make_group(root: Group, path: str, large_attributes: bool) -> Group:
+def make_group(root: EditableGroup, path: str, large_attributes: bool) -> EditableGroup:
     """A new group for a frame."""
     group = create_group(root, path, large_attributes)
     create_group(group, names.DATA)
@@ -92,14 +92,14 @@ def new_writer(
     return ArtifactWriter(name, kind, options, generation, is_label)
 
 
-def resume_column(group: Group, column: ColumnInfo) -> ArtifactWriter:
+def resume_column(group: EditableGroup, column: ColumnInfo) -> ArtifactWriter:
     """A writer that continues after the rows of a column."""
     from colonnade.layouts.artifactdb.writer import ArtifactWriter
 
     return ArtifactWriter.resume(column, group, generation_of(group, None))
 
 
-def complete_columns(group: Group, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]) -> None:
+def complete_columns(group: EditableGroup, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]) -> None:
     """Step 3 for self-described frames: types, formats, levels and placeholders."""
     for column in columns:
         _complete_column(group, column)
@@ -107,7 +107,7 @@ def complete_columns(group: Group, columns: Sequence[WrittenColumn], labels: Seq
 
 
 def complete_legacy_columns(
-    generation: Generation, group: Group, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]
+    generation: Generation, group: EditableGroup, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]
 ) -> None:
     """Step 3 for legacy frames: placeholders only, since types and levels are in the metadata."""
     for column in columns:
@@ -118,7 +118,7 @@ def complete_legacy_columns(
     _name_labels(group, labels)
 
 
-def _name_labels(group: Group, labels: Sequence[WrittenColumn]) -> None:
+def _name_labels(group: EditableGroup, labels: Sequence[WrittenColumn]) -> None:
     """Store the name of the row names, unless it is the default."""
     for label in labels:
         if label.name != names.ROW_NAMES:
@@ -126,7 +126,7 @@ def _name_labels(group: Group, labels: Sequence[WrittenColumn]) -> None:
 
 
 def complete_group(
-    group: Group, columns: Sequence[WrittenColumn], _labels: Sequence[WrittenColumn], _text: TableText
+    group: EditableGroup, columns: Sequence[WrittenColumn], _labels: Sequence[WrittenColumn], _text: TableText
 ) -> None:
     """Step 4 for self-described frames: column names, row count and version."""
     complete_legacy_group(group, columns)
@@ -134,17 +134,17 @@ def complete_group(
     writing.write_variable_text(group, names.VERSION, VERSIONED.version)
 
 
-def complete_legacy_group(group: Group, columns: Sequence[WrittenColumn]) -> None:
+def complete_legacy_group(group: EditableGroup, columns: Sequence[WrittenColumn]) -> None:
     """Step 4 for legacy frames: column names."""
     write_texts(group, names.COLUMN_NAMES, [column.name for column in columns])
 
 
-def count_rows(group: Group, n_rows: int) -> None:
+def count_rows(group: EditableGroup, n_rows: int) -> None:
     """Write the number of rows."""
     writing.write_integer(group, names.ROW_COUNT, n_rows)
 
 
-def write_texts(group: Group, name: str, texts: Sequence[str]) -> None:
+def write_texts(group: EditableGroup, name: str, texts: Sequence[str]) -> None:
     """Write strings as a dataset of fixed-length strings, replacing any dataset of this name."""
     array = pa.array(texts, pa.string())
     width = int(byte_lengths(array).max(initial=1))
@@ -159,7 +159,7 @@ def write_texts(group: Group, name: str, texts: Sequence[str]) -> None:
     rename(group, aside, name)
 
 
-def _complete_column(group: Group, column: WrittenColumn) -> None:
+def _complete_column(group: EditableGroup, column: WrittenColumn) -> None:
     """Write the type, levels, format and placeholder of a column."""
     link = column.link or ""
     if column.categories is not None:
@@ -209,7 +209,7 @@ def declared_format(kind: pa.DataType) -> str | None:
     return "date-time" if pa.types.is_timestamp(kind) else None
 
 
-def _write_placeholder(dataset: Dataset, column: WrittenColumn) -> None:
+def _write_placeholder(dataset: EditableDataset, column: WrittenColumn) -> None:
     """Write the attribute with the placeholder of missing rows."""
     stored, mark = column.form.stored, column.form.fill
     if mark is None:  # R's NA, which is stored in the rows
@@ -220,7 +220,7 @@ def _write_placeholder(dataset: Dataset, column: WrittenColumn) -> None:
         writing.write_element(dataset, names.PLACEHOLDER, stored, mark)
 
 
-def extend(group: Group, info: TableInfo, written: Sequence[WrittenColumn]) -> bool:
+def extend(group: EditableGroup, info: TableInfo, written: Sequence[WrittenColumn]) -> bool:
     """Update levels and placeholders after rows were added to columns.
 
     Returns whether the frame's description is still true, except for its length and the number of categories.
@@ -240,7 +240,7 @@ def extend(group: Group, info: TableInfo, written: Sequence[WrittenColumn]) -> b
     return holds and not any(column.replaced for column in written)
 
 
-def attach_column(group: Group, info: TableInfo, column: WrittenColumn) -> None:
+def attach_column(group: EditableGroup, info: TableInfo, column: WrittenColumn) -> None:
     """Turn what was just written into the last column."""
     _complete_column(group, column)
     listed = all_names(group)
@@ -250,7 +250,7 @@ def attach_column(group: Group, info: TableInfo, column: WrittenColumn) -> None:
         count_rows(group, column.n_rows)
 
 
-def all_names(group: Group) -> list[str]:
+def all_names(group: EditableGroup) -> list[str]:
     """The names of all columns, including those stored in other files."""
     listed = read_texts(group, names.COLUMN_NAMES)
     if listed is None:
@@ -258,7 +258,7 @@ def all_names(group: Group) -> list[str]:
     return listed
 
 
-def detach_column(group: Group, info: TableInfo, name: str) -> None:
+def detach_column(group: EditableGroup, info: TableInfo, name: str) -> None:
     """Remove a column or the row names. Later columns move up, so it is refused if any is in another file."""
     column = info.by_name[name]
     if column.is_label:
@@ -280,7 +280,7 @@ def detach_column(group: Group, info: TableInfo, name: str) -> None:
     write_texts(group, names.COLUMN_NAMES, [*listed[:gone], *listed[gone + 1 :]])
 
 
-def rename_column(group: Group, info: TableInfo, name: str, new_name: str) -> None:
+def rename_column(group: EditableGroup, info: TableInfo, name: str, new_name: str) -> None:
     """Give a column or the row names another name."""
     column = info.by_name[name]
     if column.is_label:
@@ -294,7 +294,7 @@ def rename_column(group: Group, info: TableInfo, name: str, new_name: str) -> No
     write_texts(group, names.COLUMN_NAMES, listed)
 
 
-def replace_column(group: Group, info: TableInfo, column: WrittenColumn, _old: Dataset | None) -> None:
+def replace_column(group: EditableGroup, info: TableInfo, column: WrittenColumn, _old: EditableDataset | None) -> None:
     """Let what was just written replace the column of its name."""
     before = info.by_name[column.name]
     if before.is_label:
@@ -305,7 +305,7 @@ def replace_column(group: Group, info: TableInfo, column: WrittenColumn, _old: D
     rename(data, written, str(position_of(before)))
 
 
-def set_texts(_group: Group, info: TableInfo, name: str | None, texts: Mapping[str, str | None]) -> None:
+def set_texts(_group: EditableGroup, info: TableInfo, name: str | None, texts: Mapping[str, str | None]) -> None:
     """Refuse titles, descriptions and units, which a frame cannot store."""
     where = info.path if name is None else f"column {name!r} of {info.path}"
     raise UnsupportedError(
@@ -328,7 +328,7 @@ def own_objects(group: Group) -> set[str]:
     return {name for name in names.MEMBERS if group.has_link(name)}
 
 
-def clear(group: Group) -> None:
+def clear(group: EditableGroup) -> None:
     """Remove the frame's own objects and attributes from its group; other members stay."""
     describe(group, "/")  # raises for an unknown version, of which nothing is removed
     for name in sorted(own_objects(group)):
@@ -353,7 +353,7 @@ def _columns_before(notes: Notes) -> ColumnsBefore | None:
     return before if isinstance(before, ColumnsBefore) else None
 
 
-def note_columns(group: Group, listed: list[str]) -> None:
+def note_columns(group: EditableGroup, listed: list[str]) -> None:
     """Remember the columns before one is added or removed. Refused if the annotations cannot be updated."""
     folder = directory_of(group)
     if folder is None or not (folder / names.COLUMN_ANNOTATIONS).is_dir():
@@ -379,7 +379,7 @@ def note_columns(group: Group, listed: list[str]) -> None:
     notes[_COLUMNS_NOTE] = before
 
 
-def note_new_name(group: Group, listed: list[str], old: str, new: str) -> None:
+def note_new_name(group: EditableGroup, listed: list[str], old: str, new: str) -> None:
     """Remember a column's former name before it is renamed, so that it keeps its row of annotations."""
     folder = directory_of(group)
     if folder is not None and (folder / names.COLUMN_ANNOTATIONS).is_dir():

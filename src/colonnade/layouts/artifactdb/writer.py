@@ -39,8 +39,8 @@ from colonnade.layouts.artifactdb.names import Generation
 from colonnade.layouts.artifactdb.vls_writer import VlsWriter, wastes_space
 from colonnade.layouts.frame_options import check_column_texts
 from colonnade.model import ColumnInfo, ColumnOptions, Plain, Pointers, StoredType
-from colonnade.nodes import Group, GroupHandle
-from colonnade.nodes.paths import group_at
+from colonnade.nodes import EditableGroup, GroupHandle
+from colonnade.nodes.paths import editable, group_at
 from colonnade.stored_dtypes import memory_dtype
 
 _SMALL = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
@@ -165,7 +165,7 @@ class ArtifactWriter:
         return pa.string()
 
     @classmethod
-    def resume(cls, column: ColumnInfo, group: Group, generation: Generation) -> ArtifactWriter:
+    def resume(cls, column: ColumnInfo, group: EditableGroup, generation: Generation) -> ArtifactWriter:
         """A writer that continues after the rows of an existing column."""
         dataset, companion = open_column(group, column)
         reader = ColumnReader(column, dataset, companion)
@@ -176,7 +176,7 @@ class ArtifactWriter:
             writer._rows = ColumnWriter.resume(
                 replace(column, fill=mark),
                 group_at(group, column.link or ""),
-                dataset,
+                editable(dataset),
                 reader.categories(),
                 link=names.CODES,
                 marking=code_marking(generation),
@@ -184,18 +184,18 @@ class ArtifactWriter:
             return writer
         if isinstance(column.form, Pointers):
             assert not isinstance(companion, pa.Array) and companion is not None  # describe found its heap
-            writer._rows = VlsWriter.resume(column, group, dataset, companion)
+            writer._rows = VlsWriter.resume(column, group, editable(dataset), editable(companion))
             return writer
         home = group if column.is_label else group_at(group, names.DATA)
         link = names.ROW_NAMES if column.is_label else str(position_of(column))
         stored = replace(column, form=Plain(), arrow_type=None)
-        rows = ColumnWriter.resume(stored, home, dataset, None, link, writer._marking)
+        rows = ColumnWriter.resume(stored, home, editable(dataset), None, link, writer._marking)
         if column.form == Plain("double"):
             rows.widen(pa.float64())
         writer._rows, writer._kind = rows, rows.kind
         return writer
 
-    def start(self, group: Group, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
+    def start(self, group: EditableGroup, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
         """Create the datasets, as ColumnWriter.start does. A new column comes after the others."""
         self._suit_home(group)
         values, rows = self._values(sample, 0), self._rows
@@ -215,7 +215,7 @@ class ArtifactWriter:
         else:
             rows.start(data, values, n_rows, most_rows, place)
 
-    def _suit_home(self, group: Group) -> None:
+    def _suit_home(self, group: EditableGroup) -> None:
         """Use the generation of directories for a column that is added to a frame in one."""
         found = generation_of(group, None)
         if found.family == "directory" and self.generation.family == "versioned":
@@ -319,7 +319,7 @@ def _stamps(array: pa.Array) -> pa.Array:
     return pa.array(images.astype(object), pa.binary(), mask=missing).cast(pa.string())
 
 
-def _next_position(group: Group, data: GroupHandle) -> int:
+def _next_position(group: EditableGroup, data: GroupHandle) -> int:
     """The position of a new column: after the named columns or, while a frame is created, after those started."""
     if group.has_link(names.COLUMN_NAMES):
         return len(read_texts(group, names.COLUMN_NAMES) or [])

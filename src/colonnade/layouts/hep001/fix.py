@@ -28,6 +28,7 @@ from colonnade.layouts.hep001.rules_tables import (
 from colonnade.layouts.index_home import KIND, IndexPlan
 from colonnade.model import Breach, Charset, Repair, shown_name
 from colonnade.nodes import Group, Node
+from colonnade.nodes.paths import editable
 from colonnade.nodes.protocols import Attribute
 
 
@@ -60,9 +61,9 @@ def _rewritten_text(
 
 
 def _write_text(node: Node, name: str, text: str, charset: Charset) -> bool:
-    if not writing.can_hold(node, len(text.encode())):
+    if not writing.can_hold(editable(node), len(text.encode())):
         return False
-    writing.write_text(node, name, text.split("\0", 1)[0], charset)
+    writing.write_text(editable(node), name, text.split("\0", 1)[0], charset)
     return True
 
 
@@ -119,12 +120,12 @@ def _order(table: RawHep001Table) -> Iterator[Repair]:
 
 def _write_order(group: Group, order: Sequence[str]) -> bool:
     if not order:
-        writing.delete_attribute(group, names.COLUMN_ORDER)
+        writing.delete_attribute(editable(group), names.COLUMN_ORDER)
         return True
     data = [name.encode("utf-8", "surrogateescape") for name in order]
-    if not writing.can_hold(group, len(data) * max(map(len, data))):
+    if not writing.can_hold(editable(group), len(data) * max(map(len, data))):
         return False
-    writing.write_byte_texts(group, names.COLUMN_ORDER, data)
+    writing.write_byte_texts(editable(group), names.COLUMN_ORDER, data)
     return True
 
 
@@ -144,7 +145,7 @@ def _index_name(table: RawHep001Table) -> Iterator[Repair]:
 
 
 def _delete(node: Node, name: str) -> bool:
-    writing.delete_attribute(node, name)
+    writing.delete_attribute(editable(node), name)
     return True
 
 
@@ -187,7 +188,7 @@ def _marks_of_categories(node: RawDataset) -> Iterator[Repair]:
 
 
 def _write_flag(node: Node, flag: bool) -> bool:
-    writing.write_flag(node, names.ORDERED, flag)
+    writing.write_flag(editable(node), names.ORDERED, flag)
     return True
 
 
@@ -195,7 +196,7 @@ def _write_reference(node: Node, name: str, reference: object) -> bool:
     target = node.dereference(reference)
     if target is None:
         return False
-    writing.write_reference(node, name, target)
+    writing.write_reference(editable(node), name, editable(target))
     return True
 
 
@@ -262,12 +263,12 @@ def _rewritten_references(
 
 
 def _write_references(node: Node, name: str, targets: Sequence[Node]) -> bool:
-    if not writing.can_hold(node, 8 * len(targets)):
+    if not writing.can_hold(editable(node), 8 * len(targets)):
         return False
     if targets or name == names.COLUMNS_LIST:
-        writing.write_references(node, name, targets)
+        writing.write_references(editable(node), name, [editable(target) for target in targets])
     else:
-        writing.delete_attribute(node, name)
+        writing.delete_attribute(editable(node), name)
     return True
 
 
@@ -364,9 +365,9 @@ def remove_indexes(table: RawHep001Table, gone: Sequence[IndexPlan]) -> None:
     home = table.group.open_group(names.SEARCH_INDEXES) if table.group.has_link(names.SEARCH_INDEXES) else None
     for node in table.indexes.values():
         if home is not None and (node.address in lost or node.address in values):
-            unlink(home, node.name)
+            unlink(editable(home), node.name)
     for node in misplaced:
-        unlink(table.group, node.name)
+        unlink(editable(table.group), node.name)
     for node in table.members:
         targets = dict.fromkeys(node.targets(names.SEARCH_INDEXES))
         if lost & set(targets):
@@ -374,4 +375,4 @@ def remove_indexes(table: RawHep001Table, gone: Sequence[IndexPlan]) -> None:
             nodes = [table.index_by_address[place].opened for place in left]
             _write_references(node.opened, names.SEARCH_INDEXES, nodes)
     if home is not None and not home.children():
-        unlink(table.group, names.SEARCH_INDEXES)
+        unlink(editable(table.group), names.SEARCH_INDEXES)

@@ -13,8 +13,8 @@ from colonnade.layouts import index_home
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.index_home import KIND, PlacedIndex, index_datasets, remove_index, rename_placed
 from colonnade.model import TableInfo
-from colonnade.nodes import Dataset, Group, attributes
-from colonnade.nodes.paths import dataset_at, is_dataset
+from colonnade.nodes import Dataset, EditableDataset, EditableGroup, Group, attributes
+from colonnade.nodes.paths import dataset_at, editable, is_dataset
 
 place_index = index_home.place_index
 
@@ -76,16 +76,16 @@ def _references(column: Dataset) -> list[Dataset]:
     return [node for node in nodes if node is not None and is_dataset(node)]
 
 
-def attach_index(group: Group, column: str, kind_word: str, dataset: Dataset) -> None:
+def attach_index(group: EditableGroup, column: str, kind_word: str, dataset: EditableDataset) -> None:
     """Mark a newly built dataset as a search index of a column: KIND, and references in both directions."""
     writing.write_text(dataset, KIND, kind_word, "ascii")
     source = dataset_at(group, column)
     writing.write_references(dataset, names.COLUMNS_LIST, [source])
     known = [node for node in _references(source) if node.address != dataset.address]
-    writing.write_references(source, names.SEARCH_INDEXES, [*known, dataset])
+    writing.write_references(source, names.SEARCH_INDEXES, [*(editable(node) for node in known), dataset])
 
 
-def detach_index(group: Group, index: PlacedIndex) -> None:
+def detach_index(group: EditableGroup, index: PlacedIndex) -> None:
     """Remove a search index, its values, and the references to it."""
     gone = index.dataset.address
     remove_index(group, index)
@@ -93,12 +93,12 @@ def detach_index(group: Group, index: PlacedIndex) -> None:
     if source is not None:
         left = [node for node in _references(source) if node.address != gone]
         if left:
-            writing.write_references(source, names.SEARCH_INDEXES, left)
+            writing.write_references(source, names.SEARCH_INDEXES, [editable(node) for node in left])
         else:
             writing.delete_attribute(source, names.SEARCH_INDEXES)
 
 
-def rename_indexes(group: Group, info: TableInfo, column: str, new_name: str) -> None:
+def rename_indexes(group: EditableGroup, info: TableInfo, column: str, new_name: str) -> None:
     """Rename the indexes of a column to match its new name, before the column is renamed."""
     for index in search_indexes(group, info):
         if index.column == column:

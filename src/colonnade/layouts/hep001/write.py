@@ -28,8 +28,8 @@ from colonnade.h5.links import rename, unlink
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.describe import describe, open_column
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, TableInfo, TableText
-from colonnade.nodes import Dataset, Group, Node, attributes
-from colonnade.nodes.paths import dataset_at
+from colonnade.nodes import EditableDataset, EditableGroup, EditableNode, Group, attributes
+from colonnade.nodes.paths import dataset_at, editable
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -52,7 +52,7 @@ def check_can_change(_group: Group, _info: TableInfo) -> None:
     """Every table can be changed."""
 
 
-def count_rows(_group: Group, _n_rows: int) -> None:
+def count_rows(_group: EditableGroup, _n_rows: int) -> None:
     """The number of rows is the length of the columns; it is not stored."""
 
 
@@ -61,7 +61,7 @@ def needs_large_attributes(n_columns: int, longest_name: int) -> bool:
     return n_columns * max(longest_name, 8) > LARGEST_IN_HEADER
 
 
-def make_group(root: Group, path: str, large_attributes: bool) -> Group:
+def make_group(root: EditableGroup, path: str, large_attributes: bool) -> EditableGroup:
     """A new group for a table."""
     return create_group(root, path, large_attributes)
 
@@ -89,7 +89,7 @@ def new_writer(
     return ColumnWriter(name, kind, options, large_attributes)
 
 
-def resume_column(group: Group, column: ColumnInfo) -> ColumnWriter | SparseColumnWriter:
+def resume_column(group: EditableGroup, column: ColumnInfo) -> ColumnWriter | SparseColumnWriter:
     """A writer that appends to an existing column."""
     from colonnade.columns.forms import missing_code
     from colonnade.columns.sectioned import SparseColumnWriter
@@ -103,10 +103,10 @@ def resume_column(group: Group, column: ColumnInfo) -> ColumnWriter | SparseColu
         categories = ColumnReader(column, dataset, categories_dataset).categories()
         if column.type.signed:  # -1 means missing, whatever the fill is (6.6)
             column = replace(column, fill=missing_code(column.type))
-    return ColumnWriter.resume(column, group, dataset, categories)
+    return ColumnWriter.resume(column, group, editable(dataset), categories)
 
 
-def complete_columns(group: Group, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]) -> None:
+def complete_columns(group: EditableGroup, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]) -> None:
     """Step 3: write everything that makes the datasets of a group columns and labels."""
     for column in (*columns, *labels):
         _write_column_attributes(group, column)
@@ -119,7 +119,7 @@ def complete_columns(group: Group, columns: Sequence[WrittenColumn], labels: Seq
 
 
 def complete_group(
-    group: Group, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], text: TableText
+    group: EditableGroup, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], text: TableText
 ) -> None:
     """Step 4: write everything that makes the group a table."""
     writing.write_text(group, names.VERSION, names.VERSION_VALUE, "ascii")
@@ -137,7 +137,7 @@ def complete_group(
     writing.write_text(group, names.CLASS, names.CLASS_VALUE, "ascii")
 
 
-def note_pandas(node: Node | SparseDraft, note: str | None) -> None:
+def note_pandas(node: EditableNode | SparseDraft, note: str | None) -> None:
     """Write the pandas metadata of a column or frame that the file does not express otherwise; None removes it."""
     if note is None and not _is_draft(node):
         writing.delete_attribute(node, names.PANDAS)
@@ -147,7 +147,7 @@ def note_pandas(node: Node | SparseDraft, note: str | None) -> None:
         _set(node, names.PANDAS, note)
 
 
-def _write_column_attributes(group: Group, column: WrittenColumn) -> None:
+def _write_column_attributes(group: EditableGroup, column: WrittenColumn) -> None:
     description = _description(column)
     for name, value in (
         (names.UNITS, column.units),
@@ -164,14 +164,14 @@ def _write_column_attributes(group: Group, column: WrittenColumn) -> None:
         writing.write_reference(column.dataset, names.CATEGORIES, target)
 
 
-def _is_draft(node: Node | SparseDraft) -> TypeIs[SparseDraft]:
+def _is_draft(node: EditableNode | SparseDraft) -> TypeIs[SparseDraft]:
     """Whether this is a sparse column that is not in the file yet."""
     from colonnade.sparse.draft import SparseDraft  # late: readers do not need it
 
     return isinstance(node, SparseDraft)
 
 
-def _set(dataset: Node | SparseDraft, name: str, value: str | float) -> None:
+def _set(dataset: EditableNode | SparseDraft, name: str, value: str | float) -> None:
     """Write an attribute. That of a sparse column is stored in the draft until the column is put into the file."""
     if _is_draft(dataset):
         dataset.attributes[name] = value
@@ -191,7 +191,7 @@ def _description(column: WrittenColumn) -> str | None:
     return f"{text}\n{line}" if text else line
 
 
-def extend(group: Group, info: TableInfo, written: Sequence[WrittenColumn]) -> bool:
+def extend(group: EditableGroup, info: TableInfo, written: Sequence[WrittenColumn]) -> bool:
     """Update categories, descriptions and references after rows were added to columns.
 
     Returns whether `info` is still valid, apart from its length and the number of categories.
@@ -216,7 +216,7 @@ def extend(group: Group, info: TableInfo, written: Sequence[WrittenColumn]) -> b
     return holds
 
 
-def _names_fill(dataset: Dataset, before: ColumnInfo) -> bool:
+def _names_fill(dataset: EditableDataset, before: ColumnInfo) -> bool:
     """Whether the description of a column ends with the line that names its previous fill."""
     if before.fill is None:
         return False
@@ -224,7 +224,7 @@ def _names_fill(dataset: Dataset, before: ColumnInfo) -> bool:
     return text is not None and text.endswith(missing_line(before.type, before.fill))
 
 
-def _extend_categories(group: Group, column: WrittenColumn, info: TableInfo) -> bool:
+def _extend_categories(group: EditableGroup, column: WrittenColumn, info: TableInfo) -> bool:
     """Append new categories to the existing ones. If that is impossible, write all of them again and return False."""
     before = info.by_name[column.name]
     assert column.categories is not None and before.categories is not None
@@ -239,9 +239,9 @@ def _extend_categories(group: Group, column: WrittenColumn, info: TableInfo) -> 
     return False
 
 
-def link_labels(group: Group, info: TableInfo) -> None:
+def link_labels(group: EditableGroup, info: TableInfo) -> None:
     """Write the references between columns and labels in both directions, as `info` has them (I2)."""
-    labelled: dict[str, list[Dataset]] = {label.name: [] for label in info.labels}
+    labelled: dict[str, list[EditableDataset]] = {label.name: [] for label in info.labels}
     linked = [member.name for member in info.members if member.labels or member.name in labelled]
     opened = {name: dataset_at(group, name) for name in linked}
     for column in info.members:
@@ -255,7 +255,7 @@ def link_labels(group: Group, info: TableInfo) -> None:
         writing.write_references(opened[name], names.COLUMNS_LIST, targets)
 
 
-def attach_column(group: Group, info: TableInfo, column: WrittenColumn) -> None:
+def attach_column(group: EditableGroup, info: TableInfo, column: WrittenColumn) -> None:
     """Make a newly written dataset the last column of the table, with the same labels as the others."""
     _write_column_attributes(group, column)
     labels = [dataset_at(group, name) for name in info.label_names]
@@ -266,7 +266,7 @@ def attach_column(group: Group, info: TableInfo, column: WrittenColumn) -> None:
     writing.write_texts(group, names.COLUMN_ORDER, [*info.column_names, column.name])
 
 
-def detach_column(group: Group, info: TableInfo, name: str) -> None:
+def detach_column(group: EditableGroup, info: TableInfo, name: str) -> None:
     """Remove a column or label, its categories, and every reference to it."""
     gone = group.hard_address(name)
     for label in info.by_name[name].labels:
@@ -281,7 +281,7 @@ def detach_column(group: Group, info: TableInfo, name: str) -> None:
         _write_index(group, labels[0] if labels else None)
 
 
-def _unlabel(group: Group, info: TableInfo, name: str) -> None:
+def _unlabel(group: EditableGroup, info: TableInfo, name: str) -> None:
     """Remove a deleted label from the references of its columns."""
     columns = tuple(replace(c, labels=tuple(n for n in c.labels if n != name)) for c in info.columns if c.name != name)
     for column in columns:
@@ -290,7 +290,7 @@ def _unlabel(group: Group, info: TableInfo, name: str) -> None:
     link_labels(group, replace(info, columns=columns, labels=[label for label in info.labels if label.name != name]))
 
 
-def rename_column(group: Group, info: TableInfo, name: str, new_name: str) -> None:
+def rename_column(group: EditableGroup, info: TableInfo, name: str, new_name: str) -> None:
     """Rename a column or label. References refer to the object, so they stay valid."""
     rename(group, name, new_name)
     column = info.by_name[name].categories
@@ -301,7 +301,7 @@ def rename_column(group: Group, info: TableInfo, name: str, new_name: str) -> No
         _write_index(group, new_name)
 
 
-def replace_column(group: Group, info: TableInfo, column: WrittenColumn, old: Dataset | None) -> None:
+def replace_column(group: EditableGroup, info: TableInfo, column: WrittenColumn, old: EditableDataset | None) -> None:
     """Make a newly written dataset the column of its name, instead of the old dataset.
 
     Attributes of other programs, and the units vocabulary, are copied from the old dataset.
@@ -315,7 +315,7 @@ def replace_column(group: Group, info: TableInfo, column: WrittenColumn, old: Da
     link_labels(group, info)
 
 
-def _unlink_categories(group: Group, info: TableInfo, name: str) -> None:
+def _unlink_categories(group: EditableGroup, info: TableInfo, name: str) -> None:
     """Remove the categories of a column, unless other columns use them too."""
     gone = info.by_name[name].categories
     if gone is None or not gone.name or not group.has_link(gone.name):
@@ -324,21 +324,21 @@ def _unlink_categories(group: Group, info: TableInfo, name: str) -> None:
         unlink(group, gone.name)
 
 
-def _write_order(group: Group, columns: Sequence[str]) -> None:
+def _write_order(group: EditableGroup, columns: Sequence[str]) -> None:
     if columns:
         writing.write_texts(group, names.COLUMN_ORDER, columns)
     else:
         writing.delete_attribute(group, names.COLUMN_ORDER)
 
 
-def _write_index(group: Group, name: str | None) -> None:
+def _write_index(group: EditableGroup, name: str | None) -> None:
     if name is None:
         writing.delete_attribute(group, names.INDEX)
     else:
         writing.write_text(group, names.INDEX, name)
 
 
-def set_texts(group: Group, info: TableInfo, name: str | None, texts: Mapping[str, str | None]) -> None:
+def set_texts(group: EditableGroup, info: TableInfo, name: str | None, texts: Mapping[str, str | None]) -> None:
     """Set (or remove, with None) title, description, units and vocabulary of the table or of one column."""
     node = group if name is None else dataset_at(group, name)
     for key, text in texts.items():
@@ -361,7 +361,7 @@ def sparse_attributes(column: ColumnInfo, texts: Mapping[str, str | None]) -> di
     return made
 
 
-def _keep_type(dataset: Node, column: ColumnInfo, units: str | None) -> None:
+def _keep_type(dataset: EditableNode, column: ColumnInfo, units: str | None) -> None:
     named = _type_name(column, units)
     if named is None:
         writing.delete_attribute(dataset, names.ARROW_TYPE)
@@ -390,7 +390,7 @@ def _with_missing_line(text: str | None, before: str | None, column: ColumnInfo)
     return f"{text}\n{line}" if text else line
 
 
-def _write_categories(group: Group, column: WrittenColumn) -> Dataset:
+def _write_categories(group: EditableGroup, column: WrittenColumn) -> EditableDataset:
     """Write the categories dataset, in the same group as its column (C9)."""
     values = column.categories
     assert values is not None  # checked by the caller
@@ -422,7 +422,7 @@ def own_objects(group: Group) -> set[str]:
     return {name for name in own if name and group.has_link(name)}
 
 
-def clear(group: Group) -> None:
+def clear(group: EditableGroup) -> None:
     """Remove the table's own objects and attributes from its group. Everything else stays."""
     for name in sorted(own_objects(group)):
         unlink(group, name)
