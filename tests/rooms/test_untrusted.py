@@ -241,4 +241,4 @@ def test_a_search_index_that_only_libhdf5_can_read_is_not_used(storage: str, tmp
         assert read["t"].where(cn.col("x") >= 2).row_numbers().tolist() == [0, 2]
         assert read["t"].stats()
         with pytest.raises(UnsupportedError, match=storage):
-            read._handle.root.open_dataset(f"t/_search_indexes/{name}").stored_bytes()  # type: ignore[union-attr]
+            read._handle.root.open_dataset(f"t/_search_indexes/{name}").stored_bytes()
