@@ -69,7 +69,7 @@ def test_the_harness_sees_faults(tmp_path: Path) -> None:
     script = """
 import ctypes, sys, time
 from pathlib import Path
-from tools.fuzz.children import run
+from tools.fuzz.children import Kind, run
 def work(piece):
     if piece == 1: ctypes.string_at(0)
     if piece == 3:
@@ -77,7 +77,7 @@ def work(piece):
     if piece == 5: return {"size": len(bytearray(3 << 30))}
     if piece == 6: raise KeyError("no")
     return {"piece": piece}
-for outcome in run(range(8), work, Path(sys.argv[1]), 1.0):
+for outcome in run(range(8), work, Path(sys.argv[1]), Kind(seconds=1.0)):
     print(outcome.piece, outcome.trouble)
 """
     done = subprocess.run(

@@ -220,3 +220,25 @@ def test_many_links_of_a_header_are_found_in_linear_time() -> None:
     assert all(links.find(f"n{number}") is not None for number in range(3000))
     assert links.find("n3000") is None
     assert time.process_time() - begun < 0.3  # 0.03 s; one by one it is a second
+
+
+@pytest.mark.parametrize("storage", ["virtual", "external"])
+def test_a_search_index_that_only_libhdf5_can_read_is_not_used(storage: str, tmp_path: Path) -> None:
+    make_table(tmp_path / "x.h5")
+    with h5py.File(tmp_path / "x.h5", "r+") as file:
+        home = file["t/_search_indexes"]
+        name = next(iter(home))
+        old = home[name]
+        attributes, shape, dtype = dict(old.attrs), old.shape, old.dtype
+        del home[name]
+        if storage == "virtual":
+            made = home.create_virtual_dataset(name, h5py.VirtualLayout(shape, dtype))
+        else:
+            made = home.create_dataset(name, shape, dtype, external=[("x.raw", 0, 1000)])
+        made.attrs.update(attributes)
+        file["t/x"].attrs[next(key for key in file["t/x"].attrs if "INDEX" in key.upper())] = made.ref
+    with cn.open(tmp_path / "x.h5", library="never") as read:
+        assert read["t"].where(cn.col("x") >= 2).row_numbers().tolist() == [0, 2]
+        assert read["t"].stats()
+        with pytest.raises(UnsupportedError, match=storage):
+            read._handle.root.open_dataset(f"t/_search_indexes/{name}").stored_bytes()

@@ -87,6 +87,7 @@ class ReadDataset(ReadNode):
         return sum(int(batch.size.sum(dtype=np.uint64)) for batch in self.node.chunk_map.read())
 
     def written_rows(self) -> int:
+        self.node.info_storage()  # that it is known: a virtual dataset has no chunks
         storage, n_rows = self.node.header.storage, self.shape[0]
         if storage.storage == "chunked":
             n_chunks = sum(len(batch.size) for batch in self.node.chunk_map.read())
