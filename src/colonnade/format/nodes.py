@@ -30,7 +30,7 @@ from colonnade.format.attributes import (
 from colonnade.format.chunk_maps import OrdinaryChunkMap, StoredChunks
 from colonnade.format.dataspace import Dataspace, decode_dataspace
 from colonnade.format.datatype import decode_datatype, in_memory
-from colonnade.format.elements import StoredRows, decode_elements, element_bytes, element_dtype
+from colonnade.format.elements import StoredRows, decode_elements, dtype_as_stored, element_bytes, element_dtype
 from colonnade.format.global_heap import GlobalHeap
 from colonnade.format.headers import (
     DATASPACE,
@@ -233,9 +233,8 @@ class ByteDataset(ByteNode):
 
     @property
     def array_dtype(self) -> np.dtype:
-        """The dtype of its elements as an array."""
-        stored = self.header.type
-        return np.dtype(bool) if stored.kind == "boolean" else element_dtype(stored)
+        """The dtype of its elements as an array: numbers in the byte order of the file, as h5py has them."""
+        return dtype_as_stored(self.header.type)
 
     @cached_property
     def fill(self) -> bytes | None:

@@ -19,7 +19,7 @@ from colonnade.filters.read_plan import MOST_AT_ONCE, ChunkForm
 from colonnade.filters.undo import Pipeline
 from colonnade.format.chunk_maps import RunMap, ShiftedBytes, StoredChunkMap
 from colonnade.format.datatype import in_memory
-from colonnade.format.elements import decode_elements, to_memory
+from colonnade.format.elements import as_stored, decode_elements, to_memory
 from colonnade.format.global_heap import GlobalHeap, reference_dtype
 from colonnade.format.nodes import ByteDataset
 from colonnade.format.source import UnknownToReader
@@ -27,7 +27,6 @@ from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, DatasetInfo, FilterI
 from colonnade.nodes.chunk_source import ChunkLocator, ChunkSource
 from colonnade.nodes.elements import claims_too_much, is_shown_as_stored
 from colonnade.nodes.heap_source import AS_BYTES, HeapSource, check_lengths
-from colonnade.nodes.paths import decode_name
 from colonnade.stored_dtypes import LARGEST_ELEMENT
 
 if TYPE_CHECKING:
@@ -37,6 +36,24 @@ from colonnade.reader.nodes import ReadNode, refusal
 _MOST_COMPACT = 1 << 16  # bytes that a header has room for, whatever it claims
 _PIECE_BYTES = 32 << 20  # of rows between those that are wanted, read at a time
 _FAR_APART = 1 << 16  # bytes between rows that are not read with those between them
+
+
+def _with_strings(values: np.ndarray, stored: StoredType) -> np.ndarray:
+    """Values with the strings of variable length decoded: elements, or fields of them."""
+    if stored.kind == "text":
+        strings = np.empty(values.shape, dtype=object)
+        strings.reshape(-1)[:] = [value.decode() for value in values.reshape(-1).tolist()]
+        return strings
+    for field in stored.fields if stored.kind == "compound" and stored.has_pointers else ():
+        if field.type.kind == "text":
+            values[field.name] = _with_strings(values[field.name], field.type)
+    return values
+
+
+def _has_unknown(stored: StoredType) -> bool:
+    """Whether a part of the elements is of a datatype that is shown as raw bytes."""
+    parts = [field.type for field in stored.fields] if stored.base is None else [stored.item]
+    return stored.kind == "unknown" or any(_has_unknown(part) for part in parts)
 
 
 class ReadDataset(ReadNode):
@@ -86,7 +103,8 @@ class ReadDataset(ReadNode):
         if storage.storage == "compact":
             return len(storage.elements)
         if storage.storage == "contiguous":
-            return 0 if storage.address is None else prod(self.shape) * self.node.header.type.size
+            is_stored = storage.address is not None or self.node.is_external
+            return prod(self.shape) * self.node.header.type.size if is_stored else 0
         return sum(int(batch.size.sum(dtype=np.uint64)) for batch in self.node.chunk_map.read())
 
     def written_rows(self) -> int:
@@ -217,7 +235,11 @@ class ReadDataset(ReadNode):
             return self._in_library(error).follow_reference(row, column)
 
     def array_dtype(self) -> np.dtype:
-        return self.node.array_dtype
+        if _has_unknown(self.node.header.type):
+            text = f"{self.path} has a datatype that NumPy does not know: {self.node.header.type}"
+            raise UnsupportedError(text, feature="datatype", path=self.path)
+        is_reference = self.node.header.type.kind in ("object_reference", "region_reference")
+        return np.dtype(object) if is_reference else self.node.array_dtype
 
     def check_readable(self, count: int) -> None:
         self._check_known()
@@ -234,11 +256,10 @@ class ReadDataset(ReadNode):
             values = self.read_as_stored(part)
         except UnknownToReader as error:
             return self._in_library(error).read_array(part)
-        if self.node.header.type.kind == "text":
-            strings = np.empty(values.shape, dtype=object)
-            strings.reshape(-1)[:] = [decode_name(value) for value in values.reshape(-1).tolist()]
-            return strings
-        return values
+        try:
+            return _with_strings(values, self.node.header.type)
+        except UnicodeDecodeError as error:
+            raise CorruptError(f"the strings cannot be read: {error}", path=self.path) from error
 
     def read_as_stored(self, part: tuple[slice, ...] = ()) -> np.ndarray:
         """The elements, or a box of them; strings of variable length as bytes."""
@@ -246,5 +267,7 @@ class ReadDataset(ReadNode):
         box = [range(*axis.indices(length)) for axis, length in zip(part, shape, strict=False)]
         box += [range(length) for length in shape[len(box) :]]
         whole = [range(axis.start, axis[-1] + 1) if axis else range(0) for axis in box]
-        values = self.node.read(whole)[tuple(slice(None, None, axis.step) for axis in box)]
-        return values.astype(bool) if self.node.header.type.kind == "boolean" else values
+        values = self.node.read(whole)
+        if box:
+            values = values[tuple(slice(None, None, axis.step) for axis in box)]
+        return as_stored(values, self.array_dtype().base)
