@@ -20,7 +20,6 @@ from colonnade.format.attributes import (
 from colonnade.format.global_heap import GlobalHeap
 from colonnade.format.headers import Message
 from colonnade.format.source import Fields, HDF5Source
-from colonnade.h5.attributes import encode_value
 from colonnade.model import StoredType
 from colonnade.nodes.attributes import check_attribute_name, shown_value
 
@@ -62,6 +61,8 @@ def encode_attributes(values: Mapping[str, object]) -> dict[str, bytes]:
 
 def _encode(name: str, value: object) -> bytes:
     """A message for a number, a string or an array of these."""
+    from colonnade.h5.attributes import encode_value
+
     return encode_attribute(name, *encode_value(check_attribute_name(name), value))
 
 

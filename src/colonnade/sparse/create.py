@@ -15,8 +15,6 @@ from colonnade.filters.names import parse_filters
 from colonnade.format.dataspace import Dataspace
 from colonnade.format.layout import LARGEST_HDF5_CHUNK, MAP_NUMBERS, SPARSE, VARIABLE, MapKind, StorageLayout
 from colonnade.format.values import stored_dtype
-from colonnade.h5.files import FileHandle
-from colonnade.h5.links import make_placeholder
 from colonnade.model import FilterInfo, StoredType
 from colonnade.sparse.attributes import encode_attributes
 from colonnade.sparse.edit import edit_file, empty_single, put_dataset
@@ -26,6 +24,8 @@ from colonnade.sparse.values import element_type, fitted
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from colonnade.h5.files import FileHandle
 
 WriteDialect = Literal["sectioned", "structured", "prototype"]
 Filters = str | Mapping[int, str] | None
@@ -53,6 +53,8 @@ def put_new(
 ) -> None:
     """Create a sparse array without defined elements, in a new or an existing file, in one commit."""
     info = plan(name, shape, dtype, options)
+
+    from colonnade.h5.links import make_placeholder
 
     def work(handle: FileHandle) -> None:
         header = make_placeholder(handle.root, name)

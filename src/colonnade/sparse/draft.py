@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
@@ -20,14 +20,15 @@ from colonnade.format.dataspace import Dataspace
 from colonnade.format.headers import read_messages
 from colonnade.format.links import find_address
 from colonnade.format.values import DecodedValues, stored_dtype
-from colonnade.h5.files import FileHandle
-from colonnade.h5.links import make_placeholder
 from colonnade.sparse.attributes import changed, encode_attributes
 from colonnade.sparse.change import ChunkChange, change_rows
 from colonnade.sparse.edit import Editor, edit_file, put_dataset, put_messages, retire
 from colonnade.sparse.info import SparseInfo, describe
 from colonnade.sparse.selections import Positions
 from colonnade.threads import default_threads
+
+if TYPE_CHECKING:
+    from colonnade.h5.files import FileHandle
 
 
 class SparseDraft:
@@ -134,6 +135,8 @@ def _by_chunk(rows: Positions, values: DecodedValues | None, size: int) -> Itera
 
 def put_drafts(handle: FileHandle, drafts: Sequence[tuple[str, SparseDraft]]) -> None:
     """Write each draft to the file at its path, without a commit. HDF5 handles of the file are invalid afterwards."""
+    from colonnade.h5.links import make_placeholder
+
     if not drafts:
         return
     headers = {path: make_placeholder(handle.root, path) for path, draft in drafts if draft.is_new}

@@ -14,6 +14,7 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -39,13 +40,15 @@ from colonnade.format.records import ChunkRecord, RecordForm, Records, encode_re
 from colonnade.format.source import CHECKSUM, HDF5Source, with_checksum
 from colonnade.format.superblock import Superblock, read_superblock
 from colonnade.format.values import encode_fill
-from colonnade.h5.files import FileHandle
 from colonnade.model import StoredType
 from colonnade.pager.journal import JournaledFile
 from colonnade.pager.sources import JournaledBytes
 from colonnade.sparse.chunk import Packed, Section
 from colonnade.sparse.info import SparseInfo, chunk_map_of
 from colonnade.sparse.spare import LEAST_ROOM, USUAL_ROOM, Spare, decode_spare, encode_note, encode_stamp
+
+if TYPE_CHECKING:
+    from colonnade.h5.files import FileHandle
 
 _CONSTANT = 1  # flag of messages that never change
 _STUB = 4 + 1 + 1 + 1 + 4 + 16 + CHECKSUM

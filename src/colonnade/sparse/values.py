@@ -34,7 +34,6 @@ from colonnade.arrays import Booleans, Octets
 from colonnade.errors import DataError, UnsupportedError
 from colonnade.format.global_heap import REFERENCE, encode_heap_set, encode_reference
 from colonnade.format.values import DecodedValues, stored_dtype
-from colonnade.h5.datatypes import stored_type_of
 from colonnade.model import StoredType
 
 if TYPE_CHECKING:
@@ -134,6 +133,8 @@ def element_type(dtype: StoredType | npt.DTypeLike) -> StoredType:
         return dtype
     if dtype is str or dtype is bytes:
         return _TEXT if dtype is str else _BINARY
+    from colonnade.h5.datatypes import stored_type_of
+
     stored = stored_type_of(np.dtype(dtype))
     if stored.kind == "text":
         return StoredType("text", REFERENCE, charset=stored.charset, padding="terminated")
