@@ -17,16 +17,21 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import colonnade as cn
 from colonnade.errors import ColonnadeError, CorruptError
 from colonnade.format.links import Link
 from colonnade.format.nodes import ByteDataset, ByteFile, ByteGroup, ByteNode, open_file
 from colonnade.format.source import UnknownToReader
+from colonnade.nodes.paths import dataset_at
 from colonnade.pager.sources import BufferBytes
 
 from .byte_files import compare_files, make_file
+from .node_pairs import compare_nodes
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 FILES = [*sorted((GOLDEN / "foreign").rglob("*.h5")), GOLDEN / "anndata" / "h5ad" / "krumsiek11.h5ad"]
+KITS = [f"conformance/{name}" for name in ("files", "anndata", "artifactdb")]
+SUFFIXES = (".h5", ".h5ad", ".h5mu", ".hdf5", ".mat")
 LONGEST = 20  # seconds for one file, on a machine that does other things too
 MOST_OBJECTS = 300
 SEEDS = st.integers(0, 1 << 32)
@@ -38,6 +43,39 @@ def test_both_readers_find_the_same(tmp_path_factory: pytest.TempPathFactory, se
     path = tmp_path_factory.mktemp("made") / "made.h5"
     make_file(path, random.Random(seed))
     assert compare_files(path) >= 1
+
+
+@given(SEEDS)
+@settings(max_examples=settings().max_examples // 2)
+def test_both_implementations_of_the_protocols_answer_the_same(
+    tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    path = tmp_path_factory.mktemp("made") / "made.h5"
+    make_file(path, random.Random(seed))
+    assert compare_nodes(path) >= 1
+
+
+@pytest.mark.parametrize("folder", ["golden/anndata", "golden/foreign", *KITS], ids=lambda folder: folder)
+def test_both_implementations_answer_the_same_about_samples(folder: str) -> None:
+    """Golden files and conformance kits: every object, every question of the protocols."""
+    paths = sorted(path for path in (GOLDEN.parent / folder).rglob("*") if path.suffix in SUFFIXES)
+    assert len(paths) >= 5
+    assert sum(compare_nodes(path) for path in paths) >= len(paths)
+
+
+@pytest.mark.parametrize("version", ["earliest", "v110"])
+def test_chunks_whose_unlimited_dimension_is_not_the_first(tmp_path: Path, version: str) -> None:
+    """libhdf5 reports wrong places of such chunks of extensible arrays; both readers and a copy have the right rows."""
+    values = np.arange(60).reshape(6, 10)
+    with h5py.File(tmp_path / "a.h5", "w", libver=version) as file:
+        file.create_dataset("x", data=values, chunks=(2, 2), maxshape=(6, None), compression="gzip")
+    cn.write(tmp_path / "a.h5", {"x": [1]}, "t")
+    assert compare_nodes(tmp_path / "a.h5") >= 2
+    with cn.open(tmp_path / "a.h5", "r+") as opened:
+        found = dataset_at(opened._handle.root, "x")
+        assert np.array_equal(found.read_array((slice(0, 1),)), values[:1])
+        opened.repack()
+        assert np.array_equal(opened.h5["x"][()], values)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

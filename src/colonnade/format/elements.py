@@ -82,9 +82,33 @@ def dtype_as_stored(stored: StoredType) -> ElementDType:
     if stored.kind == "compound":
         names = [field.name for field in stored.fields]
         return np.dtype({"names": names, "formats": [dtype_as_stored(field.type) for field in stored.fields]})
+    if stored.kind == "boolean" and len(stored.members) == 2:
+        return np.dtype(bool)  # with a third member, h5py has numbers
+    if _is_long_double(stored):
+        return np.dtype(np.longdouble)
     parts = stored.item if stored.base is not None else stored.fields[0].type if stored.fields else stored
     dtype = element_dtype(stored)
     return dtype.newbyteorder(">") if parts.order == "big" and dtype.kind in "iufc" else dtype
+
+
+def _is_long_double(stored: StoredType) -> bool:
+    """Whether a float is one of x86 with 80 bits, which NumPy has there."""
+    is_long = stored.kind == "float" and (stored.size, stored.precision, stored.order) == (16, 80, "little")
+    return is_long and np.finfo(np.longdouble).nmant == 63
+
+
+def as_stored(values: DecodedValues, dtype: ElementDType) -> DecodedValues:
+    """Decoded values as a dtype of `dtype_as_stored`."""
+    while dtype.subdtype is not None:  # an array of arrays: the values have their dimensions
+        dtype = dtype.base
+    if values.dtype == dtype or dtype.kind == "O":
+        return values
+    if dtype.names is None:
+        return values.view(dtype) if values.dtype.kind == "V" else values.astype(dtype)
+    ordered: DecodedValues = np.empty(values.shape, dtype=dtype)
+    for name in dtype.names:
+        ordered[name] = as_stored(values[name], ordered[name].dtype)
+    return ordered
 
 
 def decode_elements(data: bytes | memoryview | StoredRows, stored: StoredType, heap: Heap) -> DecodedValues:

@@ -30,7 +30,13 @@ from colonnade.format.attributes import (
 from colonnade.format.chunk_maps import OrdinaryChunkMap, StoredChunks
 from colonnade.format.dataspace import Dataspace, decode_dataspace
 from colonnade.format.datatype import decode_datatype, in_memory
-from colonnade.format.elements import StoredRows, check_shape, decode_elements, element_bytes, element_dtype
+from colonnade.format.elements import (
+    StoredRows,
+    check_shape,
+    decode_elements,
+    element_bytes,
+    element_dtype,
+)
 from colonnade.format.global_heap import GlobalHeap
 from colonnade.format.headers import (
     DATASPACE,

@@ -24,7 +24,7 @@ from colonnade.h5.chunks import vet_chunk_sizes, vet_run, vet_stored_rows
 from colonnade.h5.datatypes import can_be_converted, describe_type
 from colonnade.h5.filters import describe_filters, load_filters, require_filters
 from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
-from colonnade.h5.vetting import creation_of, guarded, raw_bytes, size_in_file, vet_fill
+from colonnade.h5.vetting import creation_of, guarded, lists_wrong_chunks, raw_bytes, size_in_file, vet_fill
 from colonnade.model import FilterInfo
 from colonnade.nodes import DatasetHandle, H5Dataset, H5Node
 from colonnade.nodes.chunk_source import FARTHEST
@@ -221,6 +221,7 @@ def read_box(
         not (filters or stored.has_pointers)
         or creation.get_layout() != h5d.CHUNKED
         or capi.skips_partial_chunks(creation)
+        or lists_wrong_chunks(dataset)
     ):
         return None
     shape, chunk = tuple(dataset.shape), tuple(creation.get_chunk())

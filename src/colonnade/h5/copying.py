@@ -14,6 +14,7 @@ open, which the caller knows by their addresses, a placeholder is made for the c
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import product
 from math import prod
 
 import numpy as np
@@ -27,7 +28,7 @@ from colonnade.h5.filters import creation_list
 from colonnade.h5.handles import LibraryDataset, LibraryGroup
 from colonnade.h5.links import children, hard_address, names_in_order, open_dataset
 from colonnade.h5.references import NewPlaces
-from colonnade.h5.vetting import creation_of, has_lost_fill, vet_fill
+from colonnade.h5.vetting import creation_of, has_lost_fill, lists_wrong_chunks, vet_fill
 from colonnade.model import Progress, StoredType
 from colonnade.nodes import (
     DatasetHandle,
@@ -339,7 +340,10 @@ def _parts(dataset: DatasetHandle, stored: StoredType) -> Iterator[h5s.SpaceID]:
     if creation.get_layout() == h5d.CHUNKED:
         chunk = creation.get_chunk()
         starts: list[tuple[int, ...]] = []
-        dataset.chunk_iter(lambda info: starts.append(info.chunk_offset))
+        if lists_wrong_chunks(dataset):
+            starts.extend(product(*(range(0, end, side) for end, side in zip(shape, chunk, strict=True))))
+        else:
+            dataset.chunk_iter(lambda info: starts.append(info.chunk_offset))
     else:
         rows = max(1, _PART_BYTES // max(1, prod(shape[1:]) * stored.size))
         chunk = (rows, *shape[1:])

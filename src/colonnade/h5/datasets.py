@@ -410,7 +410,7 @@ def create_matrix(
 
 def matrix_shape(dataset: DatasetHandle) -> tuple[int, int] | None:
     """Rows and columns; None when the dataset is not a matrix of bytes."""
-    shape = dataset.shape
+    shape = dataset.shape or ()  # None if it holds nothing
     kind = dataset.get_type()
     if len(shape) != 2 or kind.get_class() != h5t.INTEGER or kind.get_size() != 1 or kind.get_sign() != h5t.SGN_NONE:
         return None

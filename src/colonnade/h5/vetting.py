@@ -38,7 +38,7 @@ from weakref import WeakValueDictionary
 
 import h5py
 import numpy as np
-from h5py import h5a, h5d, h5f, h5fd, h5g, h5i, h5l, h5p
+from h5py import h5a, h5d, h5f, h5fd, h5g, h5i, h5l, h5p, h5s
 
 from colonnade.errors import ConflictError, CorruptError, FormatError
 from colonnade.format.attributes import decode_attribute
@@ -322,6 +322,16 @@ class _WhileOpen(ByteSource):
         if not self._node.valid:
             raise ConflictError(f"{self.name} was closed while it was read", path=self.name)
         return self._source.read_at(offset, n_bytes)
+
+
+def lists_wrong_chunks(dataset: DatasetHandle) -> bool:
+    """Whether libhdf5 may report wrong places of chunks: those of an extensible array (libver "v110" and later) whose
+    unlimited dimension is not the first. It reads and writes them right."""
+    space = dataset.get_space()
+    if space.get_simple_extent_type() != h5s.SIMPLE:
+        return False
+    unlimited = [most == h5s.UNLIMITED for most in space.get_simple_extent_dims(True)]
+    return sum(unlimited) == 1 and not unlimited[0]
 
 
 def address_of(node: NodeHandle) -> int:

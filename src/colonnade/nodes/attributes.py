@@ -25,10 +25,9 @@ def plain_value(value: np.ndarray) -> object:
         item = value[()]
         return item.decode("utf-8", "replace") if isinstance(item, bytes) else item
     if value.dtype.kind in "SO":
-        try:
-            return decode_texts(value.ravel().tolist(), "replace")
-        except TypeError:  # not strings
-            return value
+        items = value.ravel().tolist()
+        if all(isinstance(item, bytes) for item in items):  # arrays can be joined too
+            return decode_texts(items, "replace")
     return value
 
 

@@ -19,7 +19,7 @@ from colonnade.filters.read_plan import MOST_AT_ONCE, ChunkForm
 from colonnade.filters.undo import Pipeline
 from colonnade.format.chunk_maps import RunMap, ShiftedBytes, StoredChunkMap
 from colonnade.format.datatype import in_memory
-from colonnade.format.elements import array_dtype, decode_array, decode_elements, to_memory
+from colonnade.format.elements import array_dtype, as_stored, decode_array, decode_elements, to_memory
 from colonnade.format.global_heap import GlobalHeap, reference_dtype
 from colonnade.format.nodes import ByteDataset
 from colonnade.format.source import UnknownToReader
@@ -83,7 +83,8 @@ class ReadDataset(ReadNode):
         if storage.storage == "compact":
             return len(storage.elements)
         if storage.storage == "contiguous":
-            return 0 if storage.address is None else prod(self.shape) * self.node.header.type.size
+            is_stored = storage.address is not None or self.node.is_external
+            return prod(self.shape) * self.node.header.type.size if is_stored else 0
         return sum(int(batch.size.sum(dtype=np.uint64)) for batch in self.node.chunk_map.read())
 
     def written_rows(self) -> int:
@@ -291,4 +292,4 @@ class ReadDataset(ReadNode):
         values = self.node.read(whole)
         if box:
             values = values[tuple(slice(None, None, axis.step) for axis in box)]
-        return values.astype(bool) if self.node.header.type.kind == "boolean" else values
+        return as_stored(values, array_dtype(self.node.header.type).base)

@@ -12,7 +12,7 @@ from colonnade import limits
 from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError
 from colonnade.format.attributes import StoredAttribute
 from colonnade.format.datatype import in_memory
-from colonnade.format.elements import dtype_as_stored
+from colonnade.format.elements import as_stored, dtype_as_stored
 from colonnade.format.headers import reference_count
 from colonnade.format.links import Link
 from colonnade.format.nodes import ByteDataset, ByteGroup, ByteNode
@@ -88,9 +88,7 @@ class ReadNode:
         return self._of_attribute("read_attribute", name, self._value)
 
     def attribute_storage(self, name: str) -> tuple[StoredType, tuple[int, ...]] | None:
-        return self._of_attribute(
-            "attribute_storage", name, lambda attribute: (in_memory(attribute.type), attribute.shape or ())
-        )
+        return self._of_attribute("attribute_storage", name, _storage_of)
 
     def attribute_element(self, name: str) -> bytes | None:
         return self._of_attribute("attribute_element", name, self._element)
@@ -148,15 +146,17 @@ class ReadNode:
             return None
         values = self.node.attributes.elements(attribute)
         if values is not None and attribute.type.kind == "boolean":
-            values = values.astype(bool)
+            values = as_stored(values, dtype_as_stored(attribute.type))
         if values is not None and attribute.type.kind == "object_reference":
             values = _references(values)
         return values
 
     def _value(self, attribute: StoredAttribute) -> object:
         values = self._elements(attribute)
-        if values is not None and attribute.shape and not values.dtype.hasobject and values.dtype.kind != "b":
-            values = values.astype(dtype_as_stored(attribute.type).base)
+        if values is not None and attribute.type.kind == "integer" and values.dtype.kind not in "iu":
+            return None
+        if values is not None and attribute.type.kind != "object_reference":
+            values = as_stored(values, dtype_as_stored(attribute.type).base)
         return None if values is None else plain_value(values)
 
     def _element(self, attribute: StoredAttribute) -> bytes | None:
@@ -173,7 +173,13 @@ class ReadNode:
         if claimed > limits.now.attribute_bytes:
             return Attribute(stored, shape, problem=f"it claims {claimed:,} bytes")
         values = self._elements(attribute)
+        if stored.kind == "integer" and values is not None and values.dtype.kind not in "iu":
+            return Attribute(None, None, problem=f"it cannot be read: NumPy has no integers of {stored.size} bytes")
         return Attribute(stored, shape, () if values is None else tuple(values.reshape(-1).tolist()))
+
+
+def _storage_of(attribute: StoredAttribute) -> tuple[StoredType, tuple[int, ...]] | None:
+    return None if attribute.shape is None else (in_memory(attribute.type), attribute.shape)
 
 
 def _references(values: np.ndarray) -> np.ndarray:
