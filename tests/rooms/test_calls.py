@@ -21,6 +21,7 @@ from colonnade.pager.readers import CommittedFile
 from colonnade.pager.sources import BufferBytes
 
 N_ROWS = 20_000
+PACKAGE = Path(cn.__file__).parent  # not SOURCE where the tests run on an installed package (./test --oldest)
 RNG = np.random.default_rng(20261118)
 DATA = {
     "ts": np.cumsum(RNG.integers(0, 9, N_ROWS)),
@@ -57,13 +58,14 @@ def floor_of(code: CodeType) -> int | None:
     `threads` runs what it is given for its caller, as `map` does, so that it is on no floor.
     """
     path = Path(code.co_filename)
-    if not path.is_relative_to(SOURCE) or path == Path(threads.__file__) or room_of(path) == "__init__":
+    if not path.is_relative_to(PACKAGE) or path == Path(threads.__file__):
         return None
-    return place_of(room_of(path))[0]
+    room = room_of(SOURCE / path.relative_to(PACKAGE))
+    return None if room == "__init__" else place_of(room)[0]
 
 
 def name_of(code: CodeType) -> str:
-    return f"{Path(code.co_filename).relative_to(SOURCE)} {code.co_qualname}"
+    return f"{Path(code.co_filename).relative_to(PACKAGE)} {code.co_qualname}"
 
 
 def calls_upward(work: Callable[[], Any]) -> Calls:
