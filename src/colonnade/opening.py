@@ -46,7 +46,7 @@ def open_file(target: Target, mode: Mode = "r", large_root: bool = False, care: 
         handle, unknown = _open_to_read(target, care)
         if handle is not None:
             return cast("FileHandle", handle)  # it has what readers use
-    if care.library == "never":
+    if care.library == "never" and (mode != "r" or is_of_h5py(target)):
         raise UsageError(f"library='never' is for files that are only read, not for mode {mode!r} or objects of h5py")
     from colonnade.h5.files import open_file as open_by_library
 

@@ -444,22 +444,27 @@ def duckdb_rows(node: Node, table: list[Column]) -> list[int]:
     used: list[tuple[str, Any]] = []
     condition = as_sql(node, used)
     arrays = {
-        c.name: plain_times(peer_array(c.array_of(missing_nan(c))))
+        c.name: for_duckdb(peer_array(c.array_of(missing_nan(c))))
         for c in table
         if suits_duckdb(Leaf(c.name, "missing"), table)
     }
     t = pa.table({**arrays, "row number": pa.array(range(len(table[0].items)), pa.int64())})
     kinds = {c.name: peer_array(c.array_of([])).type for c in table}
-    values = {f"v{i}": plain_times(pa.array([peer_scalar(cell, kinds[name])])) for i, (name, cell) in enumerate(used)}
+    values = {f"v{i}": for_duckdb(pa.array([peer_scalar(cell, kinds[name])])) for i, (name, cell) in enumerate(used)}
     v = pa.table({**values, "no value": pa.array([0])})
     found = DUCKDB.execute(f'select "row number" from t, v where {condition} order by 1').fetchall()
     assert (len(t) and len(v)) or not found
     return [row for (row,) in found]
 
 
-def plain_times(array: pa.Array) -> pa.Array:
-    """Dates and times as the numbers they are counted by."""
+def for_duckdb(array: pa.Array) -> pa.Array:
+    """Dates and times as the numbers they are counted by; bytes of one length as any bytes.
+
+    DuckDB 1.1.3 takes wrong rows of Arrow's fixed_size_binary where some of them are missing.
+    """
     kind = array.type
+    if pa.types.is_fixed_size_binary(kind):
+        return array.cast(pa.binary())
     return array.view(pa.int32() if kind.bit_width == 32 else pa.int64()) if pa.types.is_temporal(kind) else array
 
 

@@ -15,12 +15,13 @@ import pytest
 from tools.architecture import SOURCE, place_of, room_of
 
 import colonnade as cn
-from colonnade import threads
+from colonnade import dataclass, threads
 from colonnade.pager.disk import Disk
 from colonnade.pager.readers import CommittedFile
 from colonnade.pager.sources import BufferBytes
 
 N_ROWS = 20_000
+PACKAGE = Path(cn.__file__).parent  # not SOURCE where the tests run on an installed package (./test --oldest)
 RNG = np.random.default_rng(20261118)
 DATA = {
     "ts": np.cumsum(RNG.integers(0, 9, N_ROWS)),
@@ -40,7 +41,7 @@ QUERIES = [
     "name = 'event 7'",
     "id < 50 and energy > 1 and label != 'pion'",
 ]
-NO_FLOOR = {Path(threads.__file__), SOURCE / "dataclass.py"}
+NO_FLOOR = {Path(threads.__file__), Path(dataclass.__file__)}
 Calls = Counter[tuple[str, str]]
 
 
@@ -59,13 +60,14 @@ def floor_of(code: CodeType) -> int | None:
     so that they are on no floor.
     """
     path = Path(code.co_filename)
-    if not path.is_relative_to(SOURCE) or path in NO_FLOOR or room_of(path) == "__init__":
+    if not path.is_relative_to(PACKAGE) or path in NO_FLOOR:
         return None
-    return place_of(room_of(path))[0]
+    room = room_of(SOURCE / path.relative_to(PACKAGE))
+    return None if room == "__init__" else place_of(room)[0]
 
 
 def name_of(code: CodeType) -> str:
-    return f"{Path(code.co_filename).relative_to(SOURCE)} {code.co_qualname}"
+    return f"{Path(code.co_filename).relative_to(PACKAGE)} {code.co_qualname}"
 
 
 def calls_upward(work: Callable[[], Any]) -> Calls:

@@ -509,6 +509,9 @@ def test_hep001_to_artifactdb_and_back(form: str, tmp_path: Path) -> None:
 def test_frames_of_anndata_to_artifactdb_and_back(tmp_path: Path) -> None:
     kept = [name for name in frame().columns if name not in ("largest", "least", "numbers", "nothing")]
     made = adata(frame()[kept])
+    made.strings_to_categoricals()
+    for name in ("words", "all words"):  # anndata 0.12.0 makes categories of nullable strings: see the next test
+        made.obs[name] = made.obs[name].cat.set_categories(made.obs[name].cat.categories.astype(object), rename=True)
     made.write_h5ad(tmp_path / "a.h5ad")
     with h5py.File(tmp_path / "a.h5ad") as source, h5py.File(tmp_path / "obs.h5ad", "w") as target:
         source.copy("obs", target)
@@ -517,6 +520,27 @@ def test_frames_of_anndata_to_artifactdb_and_back(tmp_path: Path) -> None:
     cn.convert(tmp_path / "b.h5", tmp_path / "c.h5ad")
     with h5py.File(tmp_path / "obs.h5ad") as old, h5py.File(tmp_path / "c.h5ad") as new:
         assert_equal(anndata.io.read_elem(new["obs"]), anndata.io.read_elem(old["obs"]))
+
+
+@pytest.mark.xfail(strict=True, reason="open: the categories are equal, but stored as plain strings")
+@pytest.mark.parametrize("layout", ["hep001", "artifactdb"])
+def test_categories_of_nullable_strings_stay_nullable(layout: str, tmp_path: Path) -> None:
+    adata(frame()).write_h5ad(tmp_path / "a.h5ad")
+    with h5py.File(tmp_path / "a.h5ad") as source, h5py.File(tmp_path / "obs.h5ad", "w") as target:
+        source.copy("obs", target)
+        if layout == "artifactdb":
+            for name in ("largest", "least", "numbers", "nothing"):
+                del target["obs"][name]
+            target["obs"].attrs["column-order"] = [
+                name for name in source["obs"].attrs["column-order"] if name in target["obs"]
+            ]
+        categories = pd.array(["low", "unused?", "high"], dtype="string")
+        anndata.io.write_elem(target["obs/kind"], "categories", categories)
+    cn.convert(tmp_path / "obs.h5ad", tmp_path / "b.h5", layout=layout)
+    cn.convert(tmp_path / "b.h5", tmp_path / "c.h5ad")
+    with h5py.File(tmp_path / "c.h5ad") as new:
+        assert anndata.io.read_elem(new["obs/kind"]).categories.tolist() == ["low", "unused?", "high"]
+        assert new["obs/kind/categories"].attrs["encoding-type"] == "nullable-string-array"
 
 
 def test_legacy_frames_become_versioned_ones(tmp_path: Path) -> None:

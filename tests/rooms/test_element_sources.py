@@ -239,7 +239,7 @@ def test_reading_elements_loads_no_h5py(path: Path) -> None:
 
 def test_making_an_anndata_object_needs_no_libhdf5(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The package anndata loads h5py itself, so it is libhdf5 that is not entered."""
-    monkeypatch.setattr("colonnade.opening.ByteHandle._by_library", None)
+    monkeypatch.setattr("colonnade.opening._OpenBytes.by_library", None)
     found = cn.to_anndata(path, obs="n > 1")
     assert found.X.toarray().tolist() == matrix()[2:].toarray().tolist()
     assert found.obs["n"].tolist() == [2, 3]

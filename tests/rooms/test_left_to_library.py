@@ -95,3 +95,12 @@ def test_a_file_of_a_form_that_only_libhdf5_knows(tmp_path: Path) -> None:
     path.write_bytes(bytes(data))
     with pytest.raises(UnsupportedError, match=r"a file driver of several files.*library='auto'"):
         cn.open(path, library="never")
+
+
+@pytest.mark.parametrize("library", ["auto", "never"])
+def test_a_file_that_is_not_there(tmp_path: Path, library: Any) -> None:
+    with pytest.raises(FileNotFoundError):
+        cn.open(tmp_path / "absent.h5", library=library)
+    (tmp_path / "empty.h5").touch()
+    with pytest.raises(cn.errors.FormatError, match="empty"):
+        cn.open(tmp_path / "empty.h5", library=library)

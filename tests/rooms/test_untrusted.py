@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,10 +13,11 @@ import pandas as pd
 import pytest
 
 import colonnade as cn
-from colonnade.errors import CorruptError, FormatError, UnsupportedError
+from colonnade.errors import CorruptError, UnsupportedError
+from colonnade.format import links as stored_links
 from colonnade.format.headers import LINK, Message
-from colonnade.format.links import GroupLinks
-from colonnade.format.source import HDF5Source
+from colonnade.format.links import GroupLinks, Link
+from colonnade.format.source import Fields, HDF5Source
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.pager.sources import BufferBytes
 
@@ -63,7 +63,7 @@ def make_broken(path: Path) -> None:
 
 
 def make_old_frame(path: Path) -> None:
-    """A frame of anndata before 0.7, which only libhdf5 reads, next to a table."""
+    """A frame of anndata before 0.7, which is copied by libhdf5 to be opened, next to a table."""
     make_table(path)
     with h5py.File(path, "r+") as file:
         file["obs"] = np.array([(b"a", 1)], [("index", "S1"), ("n", "i4")])
@@ -89,8 +89,7 @@ def test_a_column_that_only_libhdf5_can_read_leaves_the_others(tmp_path: Path) -
     with cn.open(tmp_path / "x.h5", library="never") as untrusted:
         table = untrusted["t"]
         assert table.select("x").to_arrow()["x"].to_pylist() == [3, 1, 2]
-        assert any("external storage" in problem.message for problem in table.problems)
-        with pytest.raises(FormatError, match="external storage"):
+        with pytest.raises(UnsupportedError, match="external storage"):
             table.select("text").to_arrow()
 
 
@@ -171,17 +170,6 @@ def test_elements_of_more_dimensions_than_arrays_can_have(tmp_path: Path) -> Non
     assert {"arrays", "half", "sequences"} <= set(read_all(tmp_path / "x.h5"))
 
 
-def test_a_file_with_addresses_of_16_bytes_is_left_to_libhdf5(tmp_path: Path) -> None:
-    creation = h5py.h5p.create(h5py.h5p.FILE_CREATE)
-    creation.set_sizes(16, 16)
-    with h5py.File(h5py.h5f.create(bytes(tmp_path / "x.h5"), h5py.h5f.ACC_TRUNC, creation)) as file:
-        file["x"] = [1, 2]
-    with cn.open(tmp_path / "x.h5") as read:
-        assert read.h5["x"][:].tolist() == [1, 2]
-    with pytest.raises(UnsupportedError, match="16 bytes for addresses"):
-        cn.open(tmp_path / "x.h5", library="never")
-
-
 def test_a_name_is_not_looked_for_in_tables_that_overlap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A B-tree may lead to one symbol table thousands of times: what is read for one name is limited as for all."""
     with h5py.File(tmp_path / "x.h5", "w", libver="earliest") as file:
@@ -209,17 +197,24 @@ def test_objects_of_a_heap_that_overlap_are_not_all_read(tmp_path: Path, monkeyp
         assert root.attribute_names() == []
 
 
-def test_many_links_of_a_header_are_found_in_linear_time() -> None:
+def test_many_links_of_a_header_are_found_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """libhdf5 soon stores them in a heap; other programs may write a header with 100,000."""
     messages = [
         Message(LINK, 0, bytes((1, 8, 1, len(name))) + name + b"\1\0/", 0)
         for name in (b"n%d" % number for number in range(3000))
     ]
     links = GroupLinks(HDF5Source(BufferBytes(b"", "x.h5")), [*messages, Message(LINK, 0, b"\1", 0)])
-    begun = time.process_time()
+    n_decoded = [0]
+    decode = stored_links.decode_link
+
+    def counted(fields: Fields) -> Link:
+        n_decoded[0] += 1
+        return decode(fields)
+
+    monkeypatch.setattr(stored_links, "decode_link", counted)
     assert all(links.find(f"n{number}") is not None for number in range(3000))
     assert links.find("n3000") is None
-    assert time.process_time() - begun < 0.3  # 0.03 s; one by one it is a second
+    assert n_decoded[0] < 7000
 
 
 @pytest.mark.parametrize("storage", ["virtual", "external"])
@@ -240,5 +235,3 @@ def test_a_search_index_that_only_libhdf5_can_read_is_not_used(storage: str, tmp
     with cn.open(tmp_path / "x.h5", library="never") as read:
         assert read["t"].where(cn.col("x") >= 2).row_numbers().tolist() == [0, 2]
         assert read["t"].stats()
-        with pytest.raises(UnsupportedError, match=storage):
-            read._handle.root.open_dataset(f"t/_search_indexes/{name}").stored_bytes()

@@ -19,7 +19,7 @@ from math import prod
 
 import numpy as np
 
-from colonnade.arrays import Image, Int64s, Octets, UInt64s
+from colonnade.arrays import Booleans, Image, Int64s, Octets, UInt64s
 from colonnade.errors import UnsupportedError
 from colonnade.format.datatype import in_memory
 from colonnade.format.global_heap import Heap
@@ -384,12 +384,15 @@ def _is_image(stored: StoredType) -> bool:
 # -- elements in memory form, in which variable-length parts are pointers --
 
 
-def to_memory(values: DecodedValues, stored: StoredType, owned: list[object]) -> Image:
-    """The elements in memory form; what they point to is appended to `owned`, which must outlive them."""
+def to_memory(values: DecodedValues, stored: StoredType, owned: list[object], is_null: Booleans | None = None) -> Image:
+    """The elements in memory form; what they point to is appended to `owned`, which must outlive them.
+
+    is_null: which strings are null pointers; by default those that are empty.
+    """
     if not stored.has_pointers:
         return np.ascontiguousarray(values)
     if stored.kind == "text":
-        return _strings([bytes(value) for value in values.reshape(-1).tolist()], owned).reshape(values.shape)
+        return _strings([bytes(value) for value in values.reshape(-1).tolist()], owned, is_null).reshape(values.shape)
     if stored.kind in ("binary", "sequence"):
         sequences = np.zeros(len(values), dtype=SEQUENCE_DTYPE)
         for row, value in enumerate(values):
@@ -411,10 +414,11 @@ def to_memory(values: DecodedValues, stored: StoredType, owned: list[object]) ->
     return compounds
 
 
-def _strings(values: list[bytes], owned: list[object]) -> np.ndarray:
-    """Pointers to strings that end with NUL; null pointers for empty ones."""
+def _strings(values: list[bytes], owned: list[object], is_null: Booleans | None) -> np.ndarray:
+    """Pointers to strings that end with NUL."""
     data = np.frombuffer(b"\0".join([*values, b""]), dtype=np.uint8)
     owned.append(data)
     lengths = np.fromiter(map(len, values), np.uint64, len(values))
     begins = np.cumsum(lengths + np.uint64(1)) - lengths - np.uint64(1)
-    return np.where(lengths > 0, begins + np.uint64(data.ctypes.data), np.uint64(0))
+    is_null = lengths == 0 if is_null is None else is_null
+    return np.where(is_null, np.uint64(0), begins + np.uint64(data.ctypes.data))

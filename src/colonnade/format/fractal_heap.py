@@ -297,11 +297,11 @@ class NamedHeap:
                 record = data[at : at + header.record_size]
                 if wanted is None or self._hash(record) == wanted:
                     end = form.before + heap.id_size
-                    found = heap.read(record[form.before : end])
-                    work -= len(found)
+                    content = heap.read(record[form.before : end])
+                    work -= len(content)
                     if work < 0:
                         raise self._fields.wrong("points to objects that overlap")
-                    yield found, record[end:]
+                    yield content, record[end:]
 
     def _hash(self, record: bytes) -> int:
         at = self._form.hash_at % len(record)

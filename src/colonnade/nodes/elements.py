@@ -128,6 +128,12 @@ def box_of(shape: Sequence[int], part: tuple[slice, ...]) -> list[range]:
     return [*named, *(range(length) for length in shape[len(named) :])]
 
 
+def count_of(axis: range) -> int:
+    """The length of a range, which `len` refuses if it is very large."""
+    first, last = (axis.start, axis.stop) if axis.step > 0 else (-axis.start, -axis.stop)
+    return max(0, -((first - last) // abs(axis.step)))
+
+
 def cut_box(
     box: Sequence[range], chunk: Sequence[int] | None, item_bytes: int, most_bytes: int
 ) -> Iterator[list[range]]:

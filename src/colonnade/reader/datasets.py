@@ -19,13 +19,13 @@ from colonnade.filters.read_plan import MOST_AT_ONCE, ChunkForm
 from colonnade.filters.undo import Pipeline
 from colonnade.format.chunk_maps import RunMap, ShiftedBytes, StoredChunkMap
 from colonnade.format.datatype import in_memory
-from colonnade.format.elements import array_dtype, as_stored, decode_array, decode_elements, to_memory
+from colonnade.format.elements import array_dtype, as_stored, check_shape, decode_array, decode_elements, to_memory
 from colonnade.format.global_heap import GlobalHeap, reference_dtype
 from colonnade.format.nodes import ByteDataset
 from colonnade.format.source import UnknownToReader
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, DatasetInfo, FilterInfo, StoredType
 from colonnade.nodes.chunk_source import ChunkLocator, ChunkSource
-from colonnade.nodes.elements import TEXT_BYTES, box_of, claims_too_much, cut_box, is_shown_as_stored
+from colonnade.nodes.elements import TEXT_BYTES, box_of, claims_too_much, count_of, cut_box, is_shown_as_stored
 from colonnade.nodes.heap_source import AS_BYTES, HeapSource, Strings, as_objects, check_lengths
 from colonnade.reader.nodes import ReadNode
 from colonnade.stored_dtypes import LARGEST_ELEMENT
@@ -157,11 +157,13 @@ class ReadDataset(ReadNode):
         stored = self.node.header.type
         if is_shown_as_stored(in_memory(stored)):
             return np.ascontiguousarray(rows).view(f"V{stored.size}").reshape(len(rows))
+        is_null = None
         if stored.kind in ("text", "binary", "sequence"):
             references = rows.reshape(-1).view(reference_dtype(self.node.source.offset_size))
             check_lengths(references, stored, self.opened.bytes.size, self.path)
+            is_null = references["address"] == 0
         values = decode_elements(rows, stored, GlobalHeap(self.node.source))
-        return to_memory(values, in_memory(stored), owned)
+        return to_memory(values, in_memory(stored), owned, is_null)
 
     def chunk_source(
         self, dtype: np.dtype | None, filters: Sequence[FilterInfo], look: bytes | None = None
@@ -247,8 +249,9 @@ class ReadDataset(ReadNode):
 
     def read_array(self, part: tuple[slice, ...] = ()) -> np.ndarray:
         box = box_of(self.shape, part)
-        whole = [range(min(axis[0], axis[-1]), max(axis[0], axis[-1]) + 1) if axis else range(0) for axis in box]
         try:
+            check_shape(tuple(map(count_of, box)), self.node.header.type, self.path)
+            whole = [range(min(axis[0], axis[-1]), max(axis[0], axis[-1]) + 1) if axis else range(0) for axis in box]
             values = self._read_box(whole)
         except UnknownToReader as error:
             return self._in_library(error).read_array(part)

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         trust: Trust
         links: Links
         n_threads: int | None
+        library: Library
 
 
 T = TypeVar("T")
@@ -102,7 +103,14 @@ def open(  # noqa: A001 - the name is the public contract
         file = File(handle, trust, n_threads)
         if notes:  # a document that is not next to its file
             file._opened_by = str(target)
-        file._asked = {"timeout": timeout, "locking": locking, "trust": trust, "links": links, "n_threads": n_threads}
+        file._asked = {
+            "timeout": timeout,
+            "locking": locking,
+            "trust": trust,
+            "links": links,
+            "n_threads": n_threads,
+            "library": library,
+        }
         return file
     except BaseException:
         handle.close(keep=False)
@@ -208,12 +216,9 @@ class File(Sealed):
         from colonnade.layouts.foreign_hints import may_hold_foreign_tables
 
         root = self._handle.root
-        if root.path != "/" or not may_hold_foreign_tables(root):
+        is_untrusted = self._asked.get("library") == "never"  # such a table is made by libhdf5, in memory
+        if is_untrusted or root.path != "/" or not may_hold_foreign_tables(root):
             return {}
-        try:
-            root = self._handle.library_root
-        except UnsupportedError:
-            return {}  # the file was opened with library="never"
         from colonnade.layouts.foreign_tables import foreign_tables
 
         foreign = foreign_tables(root)
