@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, FrozenInstanceError, field, make_dataclass
 from functools import partial
 from operator import attrgetter
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["dataclass", "replace"]
@@ -102,16 +103,20 @@ class _Init:
         self._n_created = 0
 
     def __get__(self, record: object, cls: type) -> Callable[..., None]:
+        if record is None:
+            return self._compiled(cls)
+        if isinstance(record, type):  # `inspect` of Python 3.13 asks for the method of the class itself
+            return MethodType(self._compiled(record), record)
         self._n_created += 1
-        if record is None or self._n_created > _FEW_OBJECTS:
-            return self._compiled(record, cls)
+        if self._n_created > _FEW_OBJECTS:
+            return MethodType(self._compiled(cls), record)
         return partial(self._fill, record, cls)
 
-    def _compiled(self, record: object, cls: type) -> Callable[..., None]:
+    def _compiled(self, cls: type) -> Callable[..., None]:
         for base in cls.__mro__:
             if base.__dict__.get("__init__") is self:
                 setattr(base, "__init__", _init_of(base, self._members, self._frozen))  # noqa: B010
-        init: Callable[..., None] = getattr(cls if record is None else record, "__init__")  # noqa: B009
+        init: Callable[..., None] = getattr(cls, "__init__")  # noqa: B009
         return init
 
     def _fill(self, record: object, cls: type, /, *args: object, **given: object) -> None:
@@ -130,7 +135,7 @@ class _Init:
                 continue
             object.__setattr__(record, name, value)
         if values or not is_called_well:
-            self._compiled(record, cls)(*args, **given)  # raises Python's own error
+            self._compiled(cls)(record, *args, **given)  # raises Python's own error
         elif hasattr(record, "__post_init__"):
             record.__post_init__()
 
