@@ -205,16 +205,17 @@ class SymbolTables:
             symbols = (
                 each for each in symbols if self._name_at(int.from_bytes(each[:places], "little"), address) == name
             )
-        return [self._read_symbol(self._source.as_fields(each, "symbol table", address), address) for each in symbols]
+        return [self._read_symbol(each, address) for each in symbols]
 
-    def _read_symbol(self, fields: Fields, address: int) -> Link:
-        place, target, kind = fields.length(), fields.address(), fields.number(4)
-        fields.take(4)
-        value = int.from_bytes(fields.take(16)[:4], "little")
-        name = _text(self._name_at(place, address))
-        if kind == _SOFT_ENTRY:
+    def _read_symbol(self, symbol: bytes, address: int) -> Link:
+        after_name = self._source.length_size
+        after_target = after_name + self._source.offset_size
+        name = _text(self._name_at(int.from_bytes(symbol[:after_name], "little"), address))
+        if int.from_bytes(symbol[after_target : after_target + 4], "little") == _SOFT_ENTRY:
+            value = int.from_bytes(symbol[after_target + 8 : after_target + 12], "little")
             return Link(name, target=_text(self._name_at(value, address)), kind="soft")
-        return Link(name, target)
+        target = symbol[after_name:after_target]
+        return Link(name, None if target == b"\xff" * len(target) else int.from_bytes(target, "little"))
 
     def _name_at(self, place: int, address: int) -> bytes:
         if self._names is None:
