@@ -12,12 +12,12 @@ from colonnade.format.nodes import ByteDataset, ByteFile, ByteGroup, ByteNode
 from colonnade.format.source import UnknownToReader
 from colonnade.nodes.paths import join_path
 from colonnade.pager.sources import ByteSource
+from colonnade.reader.datasets import ReadDataset
+from colonnade.reader.nodes import ReadGroup, ReadNode, refusal
 
 if TYPE_CHECKING:
     from colonnade.nodes import Node
     from colonnade.nodes.protocols import FileContext
-from colonnade.reader.datasets import ReadDataset
-from colonnade.reader.nodes import ReadGroup, ReadNode, refusal
 
 _MOST_LOOKED_AT = 5000  # links, to find the path of an object
 _MOST_LINKS = 16  # soft and external ones that a path may lead through, as in libhdf5
