@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from anndata import settings
-from anndata.io import write_elem
+from anndata.io import read_elem, write_elem
 
 import colonnade as cn
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
@@ -182,6 +182,41 @@ def test_repack_keeps_masks_and_categories(written: Path, tmp_path: Path) -> Non
         f.repack(chunk_rows=100, filters="shuffle+deflate")
     with cn.open(path) as f:
         pd.testing.assert_frame_equal(f["obs"].to_arrow().to_pandas(), want)
+
+
+@pytest.mark.parametrize("meaning", ["NA", "NaN"])
+@pytest.mark.parametrize("growable", [(), ("values",), ("values", "mask")])
+def test_categories_of_nullable_strings_stay_nullable_when_one_is_added(
+    growable: tuple[str, ...], meaning: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.h5ad"
+    with h5py.File(path, "w") as h5, settings.override(allow_write_nullable_strings=True):
+        write_elem(h5, "obs", pd.DataFrame({"kind": pd.Categorical(["a", "b", None])}, index=["x", "y", "z"]))
+        write_elem(h5["obs/kind"], "categories", pd.array(["a", "b"], dtype="string"))
+        categories = h5["obs/kind/categories"]
+        categories.attrs["na-value"] = meaning
+        for name in growable:
+            values, attributes = categories[name][()], dict(categories[name].attrs)
+            dtype = categories[name].dtype
+            del categories[name]
+            new = categories.create_dataset(name, data=values, dtype=dtype, chunks=(2,), maxshape=(None,))
+            new.attrs.update(attributes)
+        former = {name: dict(categories[name].attrs) for name in (".", "values", "mask")}
+    for label, kind in (("1", "c"), ("2", "a"), ("3", "d")):
+        with cn.open(path, "r+") as f:
+            f["obs"].append({"_index": [label], "kind": [kind]})
+    with cn.open(path) as f:
+        frame = f["obs"].to_pandas()
+    with h5py.File(path) as h5:
+        categories = h5["obs/kind/categories"]
+        assert {name: dict(categories[name].attrs) for name in former} == former
+        assert categories["values"].asstr()[()].tolist() == ["a", "b", "c", "d"]
+        assert categories["mask"].dtype == bool and not categories["mask"][()].any()
+        assert categories["mask"].shape == categories["values"].shape
+        if meaning == "NA":  # anndata 0.12 reads the other as this one
+            pd.testing.assert_frame_equal(frame, read_elem(h5["obs"]), check_names=False)
+    assert frame["kind"].tolist()[3:] == ["c", "a", "d"] and frame["kind"].isna().sum() == 1
+    assert not cn.check(path, deep=True)
 
 
 # -- files that are not as they should be --

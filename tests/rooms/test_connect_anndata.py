@@ -325,6 +325,26 @@ def test_dask_arrays_are_computed(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(
+    not hasattr(anndata.settings, "write_csr_csc_indices_with_min_possible_dtype"), reason="anndata 0.12.0 lacks it"
+)
+@pytest.mark.parametrize("form", ["csr", "csc"])
+@pytest.mark.parametrize("n_minor", [0, 1, 255, 256, 65_535, 65_536])
+def test_indices_of_sparse_matrices_are_narrow_where_anndata_is_set_so(n_minor: int, form: str, tmp_path: Path) -> None:
+    shape = (2, n_minor) if form == "csr" else (n_minor, 2)
+    matrix = scipy.sparse.random(*shape, density=0.4, format=form, random_state=1)
+    matrix.indices = matrix.indices.astype(np.int64)
+    adata = anndata.AnnData(matrix, layers={"other": matrix.asformat("csc")})
+    with anndata.settings.override(write_csr_csc_indices_with_min_possible_dtype=True):
+        cn.from_anndata(adata, tmp_path / "ours.h5ad")
+        adata.write_h5ad(tmp_path / "theirs.h5ad")
+    cn.from_anndata(adata, tmp_path / "as it is.h5ad")
+    kinds = [[h5py.File(tmp_path / name)[path].dtype for path in ("X/indices", "X/indptr", "layers/other/indices")]
+             for name in ("ours.h5ad", "theirs.h5ad", "as it is.h5ad")]  # fmt: skip
+    assert kinds[0] == kinds[1] and kinds[2][0] == np.int64
+    assert_equal(cn.to_anndata(tmp_path / "ours.h5ad"), adata)
+
+
+@pytest.mark.skipif(
     not hasattr(anndata.settings, "model_fields_set"),
     reason="anndata 0.12 refuses such strings, and False is its default",
 )

@@ -110,8 +110,18 @@ def only_plain_strings() -> bool:
 
     In anndata 0.12 the default is False and means that pandas strings are refused, so a default does not count.
     """
-    settings: Any = getattr(sys.modules.get("anndata"), "settings", None)
+    settings = _settings()
     return hasattr(settings, "model_fields_set") and settings.allow_write_nullable_strings is False
+
+
+def are_indices_narrow() -> bool:
+    """Whether anndata's user asked for the narrowest type for the indices of sparse matrices."""
+    return getattr(_settings(), "write_csr_csc_indices_with_min_possible_dtype", False) is True
+
+
+def _settings() -> Any:
+    """The settings of anndata; None if nobody has imported it."""
+    return getattr(sys.modules.get("anndata"), "settings", None)
 
 
 def awkward_buffers(value: Any) -> AwkwardBuffers | None:

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from colonnade.anndata.objects import (
     anndata_members,
+    are_indices_narrow,
     array_of_api,
     arrow_column,
     arrow_frame,
@@ -360,9 +361,18 @@ def _plan_sparse(value: Any, where: str, _depth: int) -> Planned | None:
         raise DataError(f"AnnData stores CSR and CSC, not {value.format}. Call tocsr() first.", path=where)
     _check_plain(value.data.dtype, where)
     _check_sparse(value, where)
-    members = {name: PlannedArray(getattr(value, name), {}, growable=True) for name in ("data", "indices", "indptr")}
+    indices = _in_narrowest_type(value.indices, value.shape[value.format == "csr"])
+    arrays = {"data": value.data, "indices": indices, "indptr": value.indptr}
+    members = {name: PlannedArray(array, {}, growable=True) for name, array in arrays.items()}
     shape = np.array(value.shape, dtype=np.int64)
     return PlannedGroup(members, _marks(f"{value.format}_matrix", "0.1.0", shape=shape))
+
+
+def _in_narrowest_type(indices: np.ndarray, n_minor: int) -> np.ndarray:
+    """The indices of a matrix in the type that anndata chooses, if its setting asks for that; otherwise unchanged."""
+    if not are_indices_narrow():
+        return indices
+    return indices.astype(next(kind for kind in ("u1", "u2", "u4", "u8") if n_minor <= np.iinfo(kind).max))
 
 
 def _check_sparse(value: Any, where: str) -> None:

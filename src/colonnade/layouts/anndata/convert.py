@@ -14,6 +14,8 @@ import pyarrow as pa
 from colonnade import writing
 from colonnade.errors import DataError, UsageError
 from colonnade.layouts.anndata import names
+from colonnade.layouts.anndata.describe import encoding, nullable_categories
+from colonnade.layouts.anndata.write import make_categories_nullable
 from colonnade.layouts.conversion import (
     ANNDATA_ORDER,
     ANNDATA_TYPE,
@@ -29,6 +31,7 @@ from colonnade.nodes import EditableGroup, EditableNode, Group, Node, attributes
 from colonnade.nodes.paths import group_at
 from colonnade.stored_dtypes import memory_dtype
 
+CATEGORICAL, NULLABLE_STRINGS = names.CATEGORICAL[0], names.NULLABLE_STRINGS[0]
 MAPPING = "dict"
 MAPPINGS = ("obsm", "varm", "obsp", "varp", "uns", "layers")
 OBJECTS = ("anndata", "raw", "MuData")  # whose frames are their axes
@@ -49,9 +52,9 @@ class AnnDataConversion(Conversion):
         if UNNAMED_LABEL in new:
             writing.write_text(group, UNNAMED_LABELS, new[UNNAMED_LABEL])
         for column in table.info.members:
-            node = table.node(column.name) if column.is_masked else None
-            if node is not None:
-                writing.write_text(nodes[new[column.name]], ANNDATA_TYPE, _nullable_type(node))
+            kind = _type_mark(table, column)
+            if kind is not None:
+                writing.write_text(nodes[new[column.name]], ANNDATA_TYPE, kind)
 
     def is_copied(self, root: Group, path: str, tables: Collection[str]) -> bool:
         """Whether a frame is in a mapping (obsm, uns), which before 0.8 does not declare that it is one."""
@@ -116,7 +119,7 @@ class AnnDataConversion(Conversion):
         if order is not None:
             writing.write_variable_texts(group, names.COLUMN_ORDER, order)
         for old, name in new.items():
-            _write_na_value(nodes[name], _former_type(table, old))
+            _restore_type(group, name, nodes[name], _former_type(table, old))
 
     def mark_parent(self, group: EditableGroup, is_target: bool) -> None:
         """An object whose frames get another layout is not an AnnData object any more; converted back, it is again."""
@@ -131,6 +134,16 @@ class AnnDataConversion(Conversion):
             for name, text in zip(encoding, former.split(" ", 1), strict=True):
                 writing.write_variable_text(group, name, text)
             writing.delete_attribute(group, CONVERTED_FROM)
+
+
+def _type_mark(table: SourceTable, column: ColumnInfo) -> str | None:
+    """What records the type of a column: that it is nullable, or that its categories are; None for any other column."""
+    if column.is_masked:
+        node = table.node(column.name)
+        return None if node is None else _nullable_type(node)
+    holder = table.group.open_group(column.name) if column.categories is not None else None
+    categories = None if holder is None else nullable_categories(holder)
+    return None if categories is None else f"{CATEGORICAL} {_nullable_type(categories)}"
 
 
 def _nullable_type(node: Node) -> str:
@@ -148,8 +161,8 @@ def _former_order(table: SourceTable, new: Mapping[str, str]) -> list[str] | Non
 
 
 def _former_type(table: SourceTable, name: str) -> str:
-    """The type of a column in the former frame, if recorded: its encoding-type, and for strings what a missing string
-    means."""
+    """The type of a column in the former frame, if recorded: its encoding-type, for a categorical also that of its
+    categories, and for strings what a missing string means."""
     node = table.node(name)
     return (attributes.read_text(node, ANNDATA_TYPE) or "") if node is not None else ""
 
@@ -163,12 +176,18 @@ def _is_coded(kind: pa.DataType) -> bool:
     return bool(pa.types.is_dictionary(kind))
 
 
-def _write_na_value(node: EditableNode, former: str) -> None:
-    """Record what a missing string means, if the column holds nullable strings now and before."""
-    kind, _, meaning = former.partition(" ")
+def _restore_type(group: EditableGroup, name: str, node: EditableNode, former: str) -> None:
+    """Make categories nullable again, and record what a missing string means, if the column holds such strings."""
+    kind, *inner = former.split(" ")
     stored = attributes.read_text(node, names.ENCODING_TYPE)
-    if meaning in ("NA", "NaN") and stored == kind == "nullable-string-array":
-        writing.write_variable_text(node, "na-value", meaning)
+    meaning = inner[-1] if inner and inner[-1] in ("NA", "NaN") else None
+    if stored == kind == NULLABLE_STRINGS and meaning is not None:
+        writing.write_variable_text(node, names.NA_VALUE, meaning)
+    elif stored == kind == CATEGORICAL and inner[:1] == [NULLABLE_STRINGS]:
+        holder = group_at(group, name)
+        categories = holder.open_dataset("categories")
+        if categories is not None and encoding(categories) == names.STRING_ENCODINGS:
+            make_categories_nullable(holder, meaning)
 
 
 def _check_categories(table: SourceTable, column: ColumnInfo) -> None:

@@ -38,7 +38,8 @@ from colonnade.nodes.paths import is_dataset
 class _Parts:
     """The datasets of a column: its rows, and its categories or its mask. `ordered` applies to the categories.
 
-    `pandas` is the pandas metadata of nullable strings. It depends on `na-value`, the missing value (NA by default).
+    `pandas` is the pandas metadata of nullable strings, which categories can be too. It depends on `na-value`, the
+    missing value (NA by default).
     """
 
     rows: Dataset
@@ -169,14 +170,20 @@ def _group_parts(group: Group | None, name: str) -> _Parts:
         if categories is None:
             raise Unfit("its categories do not exist")
         ordered = bool(attributes.read_flag(group, names.ORDERED))
-        return _Parts(member_of(group, "codes"), categories, f"{name}/categories", ordered=ordered)
+        nullable = nullable_categories(group)
+        pandas = None if nullable is None else f'{{"dtype":"category","categories":{_pandas_strings(nullable)}}}'
+        return _Parts(member_of(group, "codes"), categories, f"{name}/categories", ordered=ordered, pandas=pandas)
     if kind in names.NULLABLE:
         values, mask = member_of(group, "values"), member_of(group, "mask")
         if kind != names.NULLABLE_STRINGS:
             return _Parts(values, mask=mask)
-        is_nan = attributes.read_text(group, names.NA_VALUE) == "NaN"
-        return _Parts(values, mask=mask, pandas='{"dtype":"str"}' if is_nan else '{"dtype":"string"}')
+        return _Parts(values, mask=mask, pandas=_pandas_strings(group))
     raise Unfit(f"a group of encoding-type {kind[0]!r}, version {kind[1]!r}")
+
+
+def _pandas_strings(group: Group) -> str:
+    """The pandas metadata of nullable strings."""
+    return '{"dtype":"str"}' if attributes.read_text(group, names.NA_VALUE) == "NaN" else '{"dtype":"string"}'
 
 
 def encoding(node: Node) -> tuple[str | None, str | None]:
@@ -186,13 +193,18 @@ def encoding(node: Node) -> tuple[str | None, str | None]:
 
 def open_categories(group: Group) -> Dataset | None:
     """The categories dataset of a categorical; for nullable strings their values, because no category is missing."""
-    kind = group.hard_kind("categories")
-    if kind == "dataset":
+    if group.hard_kind("categories") == "dataset":
         return group.open_dataset("categories")
-    inner = group.open_group("categories") if kind == "group" else None
+    inner = nullable_categories(group)
+    return None if inner is None else inner.open_dataset("values")
+
+
+def nullable_categories(group: Group) -> Group | None:
+    """The group of categories that are nullable strings, as anndata 0.12.0 writes them; None for other categories."""
+    inner = group.open_group("categories") if group.hard_kind("categories") == "group" else None
     if inner is None or encoding(inner) != names.NULLABLE_STRINGS or inner.hard_kind("values") != "dataset":
         return None
-    return inner.open_dataset("values")
+    return inner
 
 
 def _described(name: str, parts: _Parts) -> ColumnInfo:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from colonnade import writing
@@ -19,18 +20,22 @@ from colonnade.columns.forms import add_categories, create_categories
 from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.h5.attributes import LARGEST_IN_HEADER
 from colonnade.h5.handles import create_group
-from colonnade.h5.links import rename, unlink
+from colonnade.h5.links import move, rename, unlink
 from colonnade.layouts.anndata import names
-from colonnade.layouts.anndata.describe import describe, open_categories
+from colonnade.layouts.anndata.describe import describe, nullable_categories, open_categories
+from colonnade.layouts.frame_parts import header_of, member_of
 from colonnade.model import ColumnInfo, ColumnOptions, TableInfo, TableText
-from colonnade.nodes import EditableDataset, EditableGroup, EditableNode, Group
+from colonnade.nodes import EditableDataset, EditableGroup, EditableNode, Group, attributes
+from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.paths import editable, group_at
+from colonnade.stored_dtypes import memory_dtype
 
 if TYPE_CHECKING:
     from colonnade.columns.writer import WrittenColumn
     from colonnade.layouts.anndata.writer import FrameWriter
     from colonnade.layouts.contract import NewSidecars
 
+_ASIDE = "\x01nullable"
 TEXT_DESCRIPTOR = 16  # bytes that a string of variable length takes in an attribute
 sidecars: NewSidecars | None = None
 check_name, check_members = names.check_name, names.check_members
@@ -152,12 +157,47 @@ def _extend_categories(group: EditableGroup, column: WrittenColumn, before: Colu
     n_before = before.categories.n_categories
     if len(column.categories) == n_before:
         return True
-    dataset = open_categories(group)
-    if dataset is not None and add_categories(editable(dataset), column.categories, n_before, column.name):
+    dataset, nullable = open_categories(group), nullable_categories(group)
+    if (
+        dataset is not None
+        and add_categories(editable(dataset), column.categories, n_before, column.name)
+        and (nullable is None or _extend_mask(nullable, n_before, len(column.categories)))
+    ):
         return True
+    na_value = None if nullable is None else attributes.read_text(nullable, names.NA_VALUE)
     unlink(group, "categories")
     _write_categories(group, column)
+    if nullable is not None:
+        make_categories_nullable(group, na_value)
     return False
+
+
+def _extend_mask(group: Group, n_before: int, n_now: int) -> bool:
+    """Mark new nullable strings as present; False if their mask cannot grow."""
+    mask = editable(member_of(group, "mask"))
+    info = mask.describe()
+    if info.type.kind != "boolean" or info.chunk_rows is None or info.shape != (n_before,):
+        return False
+    try:
+        writing.resize(mask, n_now)
+    except hdf5_errors():
+        return False
+    present = np.zeros(n_now - n_before, memory_dtype(info.type))
+    writing.write_rows(mask, info.type, n_before, present, len(present))
+    return True
+
+
+def make_categories_nullable(group: EditableGroup, na_value: str | None) -> None:
+    """Turn the categories of a categorical, a dataset of strings, into nullable strings of which none is missing."""
+    _, n_categories = header_of(group.open_dataset("categories"), "its categories dataset")
+    inner = create_group(group, _ASIDE)
+    move(group, "categories", inner, "values")
+    mask, _ = create_categories(inner, "mask", pa.array(np.zeros(n_categories, dtype=bool)), "mask")
+    write_encoding(mask, names.ARRAY)
+    if na_value is not None:
+        writing.write_variable_text(inner, names.NA_VALUE, na_value)
+    write_encoding(inner, names.NULLABLE_STRINGS)
+    rename(group, _ASIDE, "categories")
 
 
 def attach_column(group: EditableGroup, info: TableInfo, column: WrittenColumn) -> None:
