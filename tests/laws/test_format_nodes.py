@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import h5py
+import hdf5plugin
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -120,7 +121,7 @@ def test_huge_attributes_in_a_heap(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("option", "feature"),
-    [("external", "external storage"), ("virtual", "virtual storage"), ("szip", "the filters lzf")],
+    [("external", "external storage"), ("virtual", "virtual storage"), ("bzip2", "the filters bzip2")],
 )
 def test_what_is_not_known_is_one_exception(tmp_path: Path, option: str, feature: str) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
@@ -131,7 +132,7 @@ def test_what_is_not_known_is_one_exception(tmp_path: Path, option: str, feature
             layout[:] = h5py.VirtualSource("other.h5", "y", (10,))
             file.create_virtual_dataset("x", layout)
         else:
-            file.create_dataset("x", data=np.arange(10), compression="lzf", chunks=(5,))
+            file.create_dataset("x", data=np.arange(10), chunks=(5,), **hdf5plugin.BZip2())
     node = open_file(BufferBytes((tmp_path / "x.h5").read_bytes())).find("/x")
     assert isinstance(node, ByteDataset)
     with pytest.raises(UnknownToReader) as caught:

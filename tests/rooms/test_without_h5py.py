@@ -29,7 +29,7 @@ USES = {
     "verify": "cn.open(path)['t'].verify_indexes()",
     "element": "cn.read_element(cn.open(path), 't')",
 }
-NEED_LIBRARY = ["C5-external.h5", "C5-virtual.h5", "v0.7.0.h5ad"]
+NEED_LIBRARY = ["C5-external.h5", "C5-virtual.h5"]
 TESTS = Path(__file__).parent.parent
 CHECK_ALL = """
 import sys
