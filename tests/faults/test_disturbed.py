@@ -18,8 +18,7 @@ import pytest
 import colonnade as cn
 from colonnade import limits
 from colonnade.errors import ConflictError
-from colonnade.h5 import files
-from colonnade.pager import locks
+from colonnade.pager import locks, readers
 from colonnade.pager.held_pages import PAGE
 from colonnade.pager.locks import WriterLock, has_writer, lock_path
 from colonnade.query import scan
@@ -251,7 +250,7 @@ def test_reader_leaves_it_to_a_writer_to_put_right(path: Path, monkeypatch: pyte
         assert is_held.wait(30)
         return False
 
-    monkeypatch.setattr(files, "has_writer", has_writer_soon)
+    monkeypatch.setattr(readers, "has_writer", has_writer_soon)
     with cn.open(path, timeout=1) as file:
         assert file["events"].n_rows == len(rows(1))
     release.set()

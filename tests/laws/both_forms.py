@@ -24,6 +24,7 @@ C_ONLY = {
         "read_packed_rows",
         "unpack_blosclz",
         "unpack_lz4",
+        "unpack_lzf",
     ),
     plain_heap: ("heap_data", "heap_objects", "heap_offsets", "heap_slots"),
 }

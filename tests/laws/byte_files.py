@@ -12,7 +12,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from h5py import h5a, h5d, h5f, h5p, h5s, h5t
+from h5py import h5a, h5d, h5f, h5p, h5s, h5t, h5z
 
 from colonnade.errors import ColonnadeError
 from colonnade.format.datatype import in_memory
@@ -278,6 +278,8 @@ def _set_filters(creation: Any, chance: random.Random) -> None:
         creation.set_shuffle()
     if chance.random() < 0.5:
         creation.set_deflate(chance.choice([0, 1, 6]))
+    elif chance.random() < 0.3:
+        creation.set_filter(h5z.FILTER_LZF, h5z.FLAG_OPTIONAL, ())
     if chance.random() < 0.3:
         creation.set_fletcher32()
 

@@ -108,6 +108,39 @@ def _read_copy(data: bytes, at: int, first: int) -> tuple[int, int, int]:
     return length, (data[at + 1] << 8 | data[at + 2]) + 8192, at + 3
 
 
+# LZF, the filter of h5py.
+#
+# A stream is a sequence of runs. The first byte of a run is its kind: below 32, that many bytes and one more follow as
+# they are; otherwise it is a copy of earlier output. Upper 3 bits: length less 2 (7: one more byte follows, and is
+# added). Lower 5 bits and the byte after the length: distance less 1.
+
+
+def unpack_lzf(source: Readable, out: Readable, /) -> None:
+    """Exactly the bytes of `out`."""
+    given, made = open_bytes(source, "source"), open_bytes(out, "out", writable=True)
+    check_apart(given, made)
+    data, done, at = given.tobytes(), bytearray(), 0
+    unsound = ValueError(f"source is no LZF of {len(made)} bytes")
+    try:
+        while at < len(data) and len(done) <= len(made):
+            first, at = data[at], at + 1
+            if first < 32:
+                part, at = data[at : at + first + 1], at + first + 1
+            else:
+                more = data[at] if first >> 5 == 7 else 0
+                at += first >> 5 == 7
+                length, distance, at = (first >> 5) + 2 + more, ((first & 31) << 8 | data[at]) + 1, at + 1
+                if distance > len(done):
+                    raise unsound
+                part = (bytes(done[-distance:]) * -(-length // distance))[:length]
+            done += part
+    except IndexError as error:
+        raise unsound from error
+    if at > len(data) or len(done) != len(made):
+        raise unsound
+    made[...] = np.frombuffer(done, dtype=np.uint8)
+
+
 # Blocks of LZ4.
 #
 # A block is a row of sequences: a byte whose upper half is the number of bytes that follow as they are, and whose lower

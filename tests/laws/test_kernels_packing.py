@@ -192,6 +192,55 @@ def test_blosclz_is_that_of_blosc(tmp_path: Path, spread: int) -> None:
     assert out.tobytes() == rows.tobytes()
 
 
+def lzf_runs(draw: Draw) -> tuple[bytes, bytes]:
+    """A stream of LZF runs, and what it unpacks to."""
+    first = draw(st.binary(min_size=1, max_size=32))
+    packed, plain = bytes([len(first) - 1]) + first, first
+    for _ in range(draw(st.integers(0, 12))):
+        length, distance = draw(st.integers(3, 264)), draw(st.integers(1, min(len(plain), 8192)))
+        plain += bytes(plain[-distance:] * (length // distance + 1))[:length]
+        packed += bytes([min(length - 2, 7) << 5 | (distance - 1) >> 8])
+        packed += bytes([length - 9] if length >= 9 else []) + bytes([(distance - 1) & 255])
+        more = draw(st.one_of(st.just(b""), st.binary(min_size=1, max_size=32), st.just(bytes(range(32)))))
+        packed, plain = packed + (bytes([len(more) - 1]) + more if more else b""), plain + more
+    return packed, plain
+
+
+@given(st.data())
+def test_lzf(data: st.DataObject) -> None:
+    packed, plain = lzf_runs(data.draw)
+    out = np.zeros(len(plain), "u1")
+    assert agree("unpack_lzf", packed, out) is None
+    assert out.tobytes() == plain
+    for size in (len(plain) - 1, len(plain) + 1):
+        assert agree("unpack_lzf", packed, np.zeros(size, "u1")) == REFUSED
+    spoiled = bytearray(packed)
+    for _ in range(data.draw(st.integers(1, 3))):
+        spoiled[data.draw(st.integers(0, len(spoiled) - 1))] = data.draw(st.integers(0, 255))
+    for cut in (len(spoiled), data.draw(st.integers(0, len(spoiled)))):
+        agree("unpack_lzf", bytes(spoiled[:cut]), out, exact=False)
+
+
+@pytest.mark.parametrize("spread", [1, 3, 5, 200])
+def test_lzf_is_that_of_h5py(tmp_path: Path, spread: int) -> None:
+    rows = np.random.default_rng(spread).integers(0, spread, 30_000, dtype="u1")
+    rows[10_000:20_000] = rows[:10_000]
+    rows[25_000:] = rows[18_000:23_000]
+    raw = raw_chunk(tmp_path, rows, compression="lzf")
+    out = np.zeros(len(rows), "u1")
+    assert agree("unpack_lzf", raw, out) is None
+    assert out.tobytes() == rows.tobytes()
+
+
+@pytest.mark.parametrize(
+    "stream", [b"\0", b"\x1fab", b"\x20", b"\x20\0", b"\0a\x20", b"\0a\xe0\1", b"\0a\x20\1", b"\0a\x21\0"]
+)
+def test_no_stream_of_lzf(stream: bytes) -> None:
+    """Cut off, or copied from before the beginning."""
+    for size in (0, 1, 2, 4, 300):
+        assert agree("unpack_lzf", stream, np.zeros(size, "u1")) == REFUSED
+
+
 @given(st.data(), st.binary(max_size=3000), st.integers(1, 40))
 def test_lz4_is_that_of_arrow(data: st.DataObject, part: bytes, repeats: int) -> None:
     plain = part * repeats

@@ -18,6 +18,7 @@ from anndata.io import read_elem, write_elem
 
 import colonnade as cn
 from colonnade.errors import DataError, UsageError
+from colonnade.layouts import anndata_recipes as recipes
 from colonnade.layouts import anndata_view as faces
 from tests.conftest import SetLimits
 from tests.rooms.test_anndata_tables import N, frame
@@ -373,9 +374,9 @@ def pieces(monkeypatch: pytest.MonkeyPatch, set_limits: SetLimits) -> list[int]:
     """How many rows the face has read, and written, at once: pieces are of 1000 to 8000 rows here."""
     set_limits(piece_bytes=8000)
     seen: list[int] = []
-    read, write = faces.ColumnReader.read, faces.RowSink.write  # type: ignore[attr-defined]
+    read, write = recipes.ColumnReader.read, faces.RowSink.write  # type: ignore[attr-defined]
 
-    class Reader(faces.ColumnReader):  # type: ignore[misc, name-defined]
+    class Reader(recipes.ColumnReader):  # type: ignore[misc, name-defined]
         def read(self, start: int, count: int, *args: Any, **options: Any) -> Any:
             seen.append(count)
             return read(self, start, count, *args, **options)
@@ -385,7 +386,7 @@ def pieces(monkeypatch: pytest.MonkeyPatch, set_limits: SetLimits) -> list[int]:
             seen.append(count)
             write(self, start, image, count)
 
-    monkeypatch.setattr(faces, "ColumnReader", Reader)
+    monkeypatch.setattr(recipes, "ColumnReader", Reader)
     monkeypatch.setattr(faces, "RowSink", Sink)
     return seen
 
@@ -415,7 +416,7 @@ def test_a_face_is_made_in_pieces(path: Path, pieces: list[int]) -> None:
     assert both(path)["flag"].isna().sum() == 1
     with cn.open(path) as f:
         table = f["obs/_hep001"]
-        rows = faces.TableRows(table._group, table._layout)
+        rows = recipes.TableRows(table._group, table._layout)
         pieces.clear()
         assert faces._needs_group(table.info.by_name["early"], rows, faces.Others())
         assert pieces == [1000]

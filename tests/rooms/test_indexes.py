@@ -1405,3 +1405,13 @@ def test_a_bitmap_of_some_values_is_not_wrong(tmp_path: Path) -> None:
         file["t/_search_indexes/x__bitmap"][1, 0] ^= 1
     with cn.open(path, "r+") as file:
         assert len(file["t"].verify_indexes()) == 1
+
+
+@pytest.mark.parametrize("layout", ["hep001", "anndata"])
+def test_a_small_new_table_is_indexed_before_anything_is_flushed(tmp_path: Path, layout: str) -> None:
+    """What libhdf5 still has in memory only is no damage: attributes of variable length are read all the same."""
+    cn.write(tmp_path / "a.h5", {"x": [1, 2, 3]}, "t", layout=layout, index={"x": "chunk_minmax"})
+    with cn.open(tmp_path / "a.h5", "r+") as file, file.transaction():
+        file.create("u", {"y": [1.5]}, layout=layout, index={"y": "sorted_rows"})
+    with cn.open(tmp_path / "a.h5") as file:
+        assert [index.kind for name in ("t", "u") for index in file[name].indexes] == ["chunk_minmax", "sorted_rows"]

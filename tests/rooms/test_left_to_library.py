@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import hdf5plugin
 import numpy as np
 import pytest
 
@@ -16,7 +17,7 @@ from colonnade.cli import main
 from colonnade.errors import UnsupportedError
 from colonnade.nodes.paths import dataset_at
 
-FEATURES = {"/t/out": "external storage", "/t/view": "virtual storage", "/t/packed": "the filters lzf"}
+FEATURES = {"/t/out": "external storage", "/t/view": "virtual storage", "/t/packed": "the filters bzip2"}
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         group = file.create_group("t")
         group.attrs["CLASS"], group.attrs["VERSION"] = np.bytes_(b"COLUMN_TABLE"), np.bytes_(b"1.0")
         group["x"] = np.arange(4)
-        group.create_dataset("packed", data=np.arange(4), compression="lzf", chunks=(2,))
+        group.create_dataset("packed", data=np.arange(4), chunks=(2,), **hdf5plugin.BZip2())
         group.create_dataset("out", data=np.arange(4), external=[("raw", 0, 32)])
         layout = h5py.VirtualLayout((4,), "<i8")
         layout[:] = h5py.VirtualSource(".", "t/x", (4,))

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -13,7 +14,7 @@ import pandas as pd
 import pytest
 
 import colonnade as cn
-from colonnade.errors import CorruptError, UnsupportedError
+from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.format import links as stored_links
 from colonnade.format.headers import LINK, Message
 from colonnade.format.links import GroupLinks, Link
@@ -235,3 +236,34 @@ def test_a_search_index_that_only_libhdf5_can_read_is_not_used(storage: str, tmp
     with cn.open(tmp_path / "x.h5", library="never") as read:
         assert read["t"].where(cn.col("x") >= 2).row_numbers().tolist() == [0, 2]
         assert read["t"].stats()
+
+
+@pytest.mark.parametrize("mode", ["r", "r+"])
+def test_rows_that_were_never_written_are_not_gone_through(tmp_path: Path, mode: Any) -> None:
+    """A small file may claim any number of rows: a search, a sum or statistics of them would not end."""
+    path = tmp_path / "claims.h5"
+    cn.write(path, {"x": [1, 2, 3]}, "t", columns={"x": cn.column(chunk_rows=65536)})
+    with h5py.File(path, "r+") as file:
+        file["t/x"].resize((2**50,))
+    with cn.open(path, mode) as file:
+        table = file["t"]
+        for question in (lambda: table.where("x == 5").count(), lambda: table.aggregate({"x": "sum"})):
+            with pytest.raises(UnsupportedError, match=r"column 'x' claims 1,125,899,906,842,624 rows, most of which"):
+                question()
+        assert isinstance(table.stats()["x"], UnsupportedError)
+        assert table["x"][2] == 3
+
+
+@pytest.mark.parametrize("mode", ["r", "r+"])
+def test_more_rows_than_python_counts_are_damage(tmp_path: Path, mode: Any) -> None:
+    path = tmp_path / "claims.h5"
+    cn.write(path, {"x": [1, 2, 3], "y": [1, 2, 3]}, "t", columns={"x": cn.column(chunk_rows=65536)})
+    with h5py.File(path, "r+") as file:
+        file["t/x"].resize((2**62 + 5,))
+    data = path.read_bytes()
+    assert data.count((2**62 + 5).to_bytes(8, "little")) == 1
+    path.write_bytes(data.replace((2**62 + 5).to_bytes(8, "little"), (2**63).to_bytes(8, "little")))
+    with cn.open(path, mode) as file:
+        assert len(file["t"]) == 3 and file["t"]["y"].to_arrow().to_pylist() == [1, 2, 3]
+        with pytest.raises(FormatError, match=r"9,223,372,036,854,775,808 rows|cannot be opened"):
+            file["t"]["x"].to_arrow()

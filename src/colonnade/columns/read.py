@@ -32,11 +32,11 @@ from colonnade.columns.raw import (
 )
 from colonnade.columns.strings import Places
 from colonnade.dataclass import replace
-from colonnade.errors import CorruptError
+from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.model import Coded, ColumnInfo, Form, Lists, Masked, Plain, Pointers, Sectioned
 from colonnade.nodes import Dataset
 from colonnade.nodes.chunk_source import ChunkSource
-from colonnade.nodes.elements import dataset_column
+from colonnade.nodes.elements import claims_too_much, dataset_column
 from colonnade.predicate.bound import Domain, Key
 from colonnade.selection import RowNumbers
 from colonnade.stored_dtypes import memory_dtype
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 T = TypeVar("T")
+MOST_CLAIMED_READ = 4 << 30  # bytes of rows that are gone through whatever is stored of them
 
 
 class _Stored(NamedTuple):
@@ -280,6 +281,18 @@ class ColumnReader:
     def stored_bytes(self) -> int:
         """Bytes that the rows take in the file."""
         return self._fetcher.stored_bytes
+
+    def check_written(self, n_rows: int) -> None:
+        """Refuse to go through rows of which most were never written: a file of any size may claim any number."""
+        claimed = n_rows * self.column.type.size
+        is_here = self.column.storage in ("compact", "contiguous", "chunked")
+        if is_here and claimed > MOST_CLAIMED_READ and claims_too_much(claimed, self.stored_bytes):
+            raise UnsupportedError(
+                f"column {self.column.name!r} claims {self.column.n_rows:,} rows, most of which were never written: "
+                "they are not read. Take fewer",
+                feature="columns of which most was never written",
+                path=self.column.name,
+            )
 
     def written_rows(self) -> int:
         """The number of rows with storage in the file; the others are the fill. Visits every chunk."""

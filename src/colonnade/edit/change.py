@@ -30,7 +30,8 @@ from colonnade.h5.files import FileHandle
 from colonnade.h5.handles import with_large_attributes
 from colonnade.h5.links import holds_large_attributes, rename, unlink
 from colonnade.layouts import Layout, ResumedWriter
-from colonnade.layouts.anndata_view import Recipe, Touched, faced_options, follow_face, recipe_of
+from colonnade.layouts.anndata_recipes import Recipe, recipe_of
+from colonnade.layouts.anndata_view import Touched, faced_options, follow_face
 from colonnade.layouts.index_home import OpenIndex
 from colonnade.model import DEFAULT_CHUNK_ROWS, Coded, ColumnInfo, ColumnOptions, Progress, TableInfo
 from colonnade.nodes import EditableGroup

@@ -36,7 +36,7 @@ DEFLATE, SCALE_OFFSET = 1, 6
 SCALE_OFFSET_HEAD = 21  # bytes before the packed numbers of a chunk
 _SO_INT = 2
 _DEFLATED = ((DEFLATE,), (2, DEFLATE))  # deflate alone, and after shuffle
-BLOSC, LZ4, BITSHUFFLE, BLOSC2 = 32001, 32004, 32008, 32026
+LZF, BLOSC, LZ4, BITSHUFFLE, BLOSC2 = 32000, 32001, 32004, 32008, 32026
 
 
 UNKNOWN_SIZE = "the unpacked size is not known"  # another compressing filter was applied before
@@ -189,6 +189,15 @@ def _unpack_lz4(data: Data, options: Sequence[int], out: ByteBuffer | None, size
     return target
 
 
+def _unpack_lzf(data: Data, options: Sequence[int], out: ByteBuffer | None, size: int | None) -> Data:
+    """The filter of h5py. Its third option is the size of a chunk, which it wrote as it was if LZF did not help."""
+    if size is None:
+        raise LeftToLibrary(UNKNOWN_SIZE)
+    target = np.empty(size, dtype=np.uint8) if out is None else out
+    kernels.unpack_lzf(data, target)
+    return target
+
+
 def _undo_bitshuffle(data: Data, options: Sequence[int], out: ByteBuffer | None, size: int | None) -> Data:
     """Options: version (2), bytes of an item, items of a block (0: the default), compressor."""
     if size is None:
@@ -292,6 +301,7 @@ UNDO: dict[int, Undo] = {
 }
 if kernels.FORM == "c":
     UNDO |= {
+        LZF: _unpack_lzf,
         BLOSC: _undo_blosc(is_frame=False),
         LZ4: _unpack_lz4,
         BITSHUFFLE: _undo_bitshuffle,

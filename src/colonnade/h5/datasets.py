@@ -46,7 +46,7 @@ from colonnade.model import (
 from colonnade.nodes import DatasetHandle, GroupHandle, NodeHandle
 from colonnade.nodes.chunk_source import by_chunk
 from colonnade.nodes.damage import hdf5_errors, raise_lack
-from colonnade.nodes.elements import fill_element, follow_pointers, is_shown_as_stored
+from colonnade.nodes.elements import check_n_rows, fill_element, follow_pointers, is_shown_as_stored
 from colonnade.nodes.paths import encode_name
 from colonnade.stored_dtypes import LARGEST_ELEMENT, memory_dtype
 
@@ -72,12 +72,14 @@ def describe_dataset(dataset: DatasetHandle) -> DatasetInfo:
     simple = space.get_simple_extent_type() == h5s.SIMPLE
     if is_shown_as_stored(stored):
         stored = replace(stored, size=size_as_stored(dataset, dataset.get_space().get_select_npoints()))
+    shape = tuple(space.get_simple_extent_dims()) if simple else None
+    check_n_rows(shape, object_name(dataset))
     storage = _STORAGES.get(creation.get_layout(), "contiguous")
     if storage == "contiguous" and creation.get_external_count():
         storage = "external"
     return DatasetInfo(
         type=stored,
-        shape=tuple(space.get_simple_extent_dims()) if simple else None,
+        shape=shape,
         storage=storage,
         chunk_rows=creation.get_chunk()[0] if storage == "chunked" else None,
         filters=describe_filters(creation),

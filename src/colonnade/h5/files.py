@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -38,14 +37,12 @@ from colonnade.pager.locks import (
     HDF5Lock,
     WaitRequest,
     WriterLock,
-    check_no_other_writes,
-    has_writer,
     lock_path,
     read_stamp,
 )
 from colonnade.pager.marks import journal_path
 from colonnade.pager.options import Care, Links, Mode, Target, stream_size
-from colonnade.pager.readers import wait_for_commit
+from colonnade.pager.readers import read_between_commits, wait_for_commit, wait_for_other_writers
 from colonnade.pager.recovery import clear_place, roll_back
 from colonnade.pager.safe_files import part_path
 from colonnade.pager.sources import ByteSource, JournaledBytes, StreamBytes
@@ -585,27 +582,43 @@ def _open_to_read(path: Path, care: Care) -> FileHandle:
 
 def _open_steady(path: Path, care: Care) -> tuple[h5py.File, list[int]]:
     """The file opened between two commits, and its stamp: a file that is being committed may look broken."""
-    deadline = time.monotonic() + care.timeout
-    with WaitRequest(path if care.locking != "none" else None) as request:
-        while True:
-            wait_for_commit(path, care.timeout, disk.DISK)
-            stamp = read_stamp(path)
-            _close_stale_handles(path, stamp)
-            try:
-                h5 = _open_already(path) or _open_h5_to_read(path, care)
-            except (OSError, FormatError) as error:
-                is_busy = isinstance(error, ConflictError) and has_writer(path)  # a commit has just begun
-                is_same = not journal_path(path).exists() and read_stamp(path) == stamp
-                if time.monotonic() >= deadline or (is_same and not is_busy):
-                    raise
-            else:
-                if not journal_path(path).exists() and read_stamp(path) == stamp:
-                    open_file_of(h5.id).links = care.links
-                    return h5, stamp
-                h5.close()  # also that of other readers: they open it again when they need it
-                if time.monotonic() >= deadline:
-                    raise ConflictError(f"{path} is committed to again and again", path=str(path))
-            request.disturbed()
+    opening = _Opening(path, care)
+    h5 = read_between_commits(opening, opening.open)
+    open_file_of(h5.id).links = care.links
+    return h5, opening.stamp
+
+
+class _Opening:
+    """A file that libhdf5 opens for reading, as of its last commit."""
+
+    def __init__(self, path: Path, care: Care) -> None:
+        self.name = str(path)
+        self.stamp: list[int] = []
+        self._path = path
+        self._care = care
+        self._h5: h5py.File | None = None
+
+    def refresh(self) -> None:
+        """See the last commit: what libhdf5 has open of older states is closed, also for other readers, which open it
+        again when they need it."""
+        if self._h5 is not None:
+            self._h5.close()
+        wait_for_commit(self._path, self._care.timeout, disk.DISK)
+        self.stamp = read_stamp(self._path)
+        _close_stale_handles(self._path, self.stamp)
+
+    def open(self) -> h5py.File:
+        """The file as libhdf5 has it."""
+        self._h5 = _open_already(self._path) or _open_h5_to_read(self._path, self._care)
+        return self._h5
+
+    def is_current(self) -> bool:
+        """Whether nothing has been committed since `refresh`."""
+        return not journal_path(self._path).exists() and read_stamp(self._path) == self.stamp
+
+    def wait_request(self) -> WaitRequest:
+        """The request to writers to wait, for a reader that they disturb."""
+        return WaitRequest(self._path if self._care.locking != "none" else None)
 
 
 def _readers(path: Path) -> list[FileHandle]:
@@ -640,7 +653,7 @@ def _open_h5_to_read(path: Path, care: Care) -> h5py.File:
     file with handles that the caller has of it, and refuse to open it with and without locks in one process.
     """
     if care.locking != "none":
-        check_no_other_writes(path, disk.DISK)
+        wait_for_other_writers(path, care.timeout, disk.DISK)
     try:
         return h5py.File(path, "r", driver=capi.READER, libver=_BOUNDS, locking=False, rdcc_nslots=_CACHE_SLOTS)
     except OSError as error:

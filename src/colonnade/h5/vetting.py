@@ -515,6 +515,8 @@ def guarded(node: NodeHandle) -> Iterator[DatasetHandle | None]:
     which vets each collection before it returns its bytes.
     """
     file = vetted_file(node)
+    if file is not None and file.journaled is not None and file.is_frozen:
+        h5f.flush(h5i.get_file_id(node))  # what libhdf5 has only in memory is not in the bytes; then it is not frozen
     if file is None or not file.is_frozen:
         yield None
         return

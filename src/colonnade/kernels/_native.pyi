@@ -16,6 +16,9 @@ def unpack_blosclz(source: Readable, out: Readable, /) -> None:
 def unpack_lz4(source: Readable, out: Readable, /) -> None:
     """Unpack a block of LZ4 to exactly the bytes of `out`."""
 
+def unpack_lzf(source: Readable, out: Readable, /) -> None:
+    """Unpack LZF to exactly the bytes of `out`."""
+
 def decode_scaleoffset_rows(
     chunk: Readable, n_items: int, rows: Readable, out: Readable, fill: Readable | None, decimals: int, /
 ) -> None:

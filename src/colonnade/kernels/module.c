@@ -8,7 +8,7 @@ static int add_functions(PyObject *module)
         total_functions, group_functions, string_functions, heap_functions, packing_functions,
         sort_functions, bitmap_functions, coded_functions, hash_functions, bitshuffle_functions,
         blosclz_functions, lz4_functions, block_functions, deflate_functions, chunk_functions,
-        cell_functions,
+        cell_functions, lzf_functions,
     };
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
         if (PyModule_AddFunctions(module, families[i]) < 0)

@@ -52,6 +52,7 @@
 #define heap_functions colonnade_heap_functions
 #define holds_item colonnade_holds_item
 #define lz4_functions colonnade_lz4_functions
+#define lzf_functions colonnade_lzf_functions
 #define mask_functions colonnade_mask_functions
 #define move_planes colonnade_move_planes
 #define open_any_order_out colonnade_open_any_order_out
@@ -218,7 +219,7 @@ extern PyMethodDef shuffle_functions[], checksum_functions[], bitshuffle_functio
     compare_functions[], mask_functions[], take_functions[], total_functions[], group_functions[], string_functions[],
     heap_functions[], hash_functions[], sort_functions[], bitmap_functions[], coded_functions[],
     blosclz_functions[], lz4_functions[], block_functions[], deflate_functions[], chunk_functions[],
-    cell_functions[];
+    cell_functions[], lzf_functions[];
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

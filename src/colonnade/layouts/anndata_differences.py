@@ -11,16 +11,13 @@ import pyarrow as pa
 from colonnade import writing
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
-from colonnade.h5.links import unlink
-from colonnade.h5.row_sink import can_column_grow
 from colonnade.layouts import Layout
 from colonnade.layouts.anndata import names
-from colonnade.layouts.anndata.write import check_order_fits
-from colonnade.layouts.anndata_view import FrameView, Others, TableRows, frame_around, may_miss, shown_columns
+from colonnade.layouts.anndata_recipes import TableRows, frame_around, may_miss, shown_columns
 from colonnade.model import Breach, ColumnInfo, TableInfo
 from colonnade.nodes import Dataset, EditableDataset, Group, attributes
 from colonnade.nodes.elements import claims_too_much, dataset_column
-from colonnade.nodes.paths import join_path
+from colonnade.nodes.paths import editable, join_path
 
 OWN_DATA = (
     "The frame has its own data here, which is not removed. Write the table again from the frame (colonnade.write "
@@ -45,18 +42,21 @@ def face_differences(group: Group, layout: Layout, info: TableInfo) -> Iterator[
     frame = frame_around(group, info.path) if layout.name == "hep001" else None
     if frame is not None:
         path = info.path.rpartition("/")[0] or "/"
-        yield from _Differences(FrameView(frame, group, layout, info), path).found()
+        yield from _Differences(frame, group, layout, info, path).found()
 
 
 @dataclass
 class _Differences:
     """Compares a table with its frame, column by column; rows are read a few MiB at a time."""
 
-    view: FrameView
+    frame: Group
+    group: Group
+    layout: Layout
+    info: TableInfo
     path: str
 
     def found(self) -> Iterator[FaceDifference]:
-        info, frame = self.view.info, self.view.frame
+        info, frame = self.info, self.frame
         if not info.columns or info.index_name not in {label.name for label in info.labels}:
             message = "the table inside this frame has no columns or no row labels, which a frame needs"
             advice = "Give the table a column and row labels."
@@ -83,16 +83,19 @@ class _Differences:
 
     @property
     def _rows(self) -> TableRows:
-        return TableRows(self.view.group, self.view.layout)
+        return TableRows(self.group, self.layout)
 
     def _write_order(self, order: Sequence[str]) -> bool:
-        check_order_fits(self.view.target, order)
-        writing.write_variable_texts(self.view.target, names.COLUMN_ORDER, order)
+        from colonnade.layouts.anndata.write import check_order_fits
+
+        frame = editable(self.frame)
+        check_order_fits(frame, order)
+        writing.write_variable_texts(frame, names.COLUMN_ORDER, order)
         return True
 
     def _of_column(self, column: ColumnInfo) -> Iterator[FaceDifference]:
         """The first difference in a column."""
-        where, frame = join_path(self.path, column.name), self.view.frame
+        where, frame = join_path(self.path, column.name), self.frame
         kind = frame.hard_kind(column.name)
         inner = frame.open_group(column.name) if kind == "group" else None
         if any(
@@ -111,7 +114,7 @@ class _Differences:
     def _links(self, column: ColumnInfo, kind: str | None, inner: Group | None) -> list[Dataset | None]:
         """The datasets of the frame that must be the same objects as those of the table."""
         if kind == "dataset":
-            return [self.view.frame.open_dataset(column.name)]
+            return [self.frame.open_dataset(column.name)]
         copied = ("values",) if column.type.kind == "boolean" else ()
         held = [name for name in ("codes", "values") if name not in copied]
         return [inner.open_dataset(name) for name in held if inner is not None and inner.has_link(name)]
@@ -181,15 +184,18 @@ class _Differences:
     def _show(self, column: ColumnInfo) -> bool:
         """Make the frame show a column as the table has it; the frame's own masks and copies are rewritten from the
         table."""
-        frame = self.view.target
+        from colonnade.layouts.anndata_view import FrameView, Others
+
+        view = FrameView(self.frame, self.group, self.layout, self.info)
+        frame = view.target
         inner = frame.open_group(column.name) if frame.has_link(column.name) else None
         own = ("mask", "values") if column.type.kind == "boolean" else ("mask",)
         for name in own:
             if inner is None or not inner.has_link(name):
                 continue
             if not self._is_usable(column, name, inner.open_dataset(name)):
-                unlink(inner, name)
-        self.view.show(column, self._rows, Others())
+                writing.unlink(inner, name)
+        view.show(column, self._rows, Others())
         return True
 
     def _is_usable(self, column: ColumnInfo, name: str, dataset: EditableDataset | None) -> bool:
@@ -213,4 +219,4 @@ def _plain_reader(name: str, dataset: Dataset) -> ColumnReader | None:
 
 
 def _is_growing(flags: ColumnInfo, dataset: EditableDataset) -> bool:
-    return flags.type.kind == "boolean" and can_column_grow(flags, dataset)
+    return flags.type.kind == "boolean" and writing.can_column_grow(flags, dataset)

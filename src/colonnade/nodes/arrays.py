@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from colonnade.dataclass import dataclass
-from colonnade.nodes.elements import box_of, cut_box
+from colonnade.nodes.elements import box_of, count_of, cut_box
 from colonnade.nodes.protocols import Dataset
 
 
@@ -30,7 +30,7 @@ def read_part(dataset: Dataset, part: tuple[slice, ...] = ()) -> np.ndarray:
 
     A dataset that holds nothing, or claims far more than is stored, is refused before memory is allocated.
     """
-    dataset.check_readable(prod(len(axis) for axis in box_of(dataset.shape, part)))
+    dataset.check_readable(prod(map(count_of, box_of(dataset.shape, part))))
     return dataset.read_array(part)
 
 

@@ -6,6 +6,7 @@ A box is one range per dimension.
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
@@ -41,6 +42,12 @@ def default_chunk_rows(n_rows: int, stored: StoredType) -> int:
 def claims_too_much(claimed: int, stored: int, filtered: bool = True) -> bool:
     """Whether elements claim so many more bytes than are stored for them that they are not worth reading."""
     return claimed > MOST_UNSTORED and claimed > (BEST_FILTER if filtered else MOST_TIMES_STORED) * stored
+
+
+def check_n_rows(shape: tuple[int, ...] | None, path: str) -> None:
+    """Refuse a dataset of more rows than Python counts."""
+    if shape is not None and len(shape) == 1 and shape[0] > sys.maxsize:
+        raise CorruptError(f"{path} claims {shape[0]:,} rows, more than any file has", path=path)
 
 
 def is_shown_as_stored(stored: StoredType) -> bool:

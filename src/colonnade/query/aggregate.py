@@ -167,6 +167,9 @@ class Aggregation:
     def _read(self, rows: Rows | Search, names: Sequence[str]) -> _Part:
         """The totals of these columns, read window by window."""
         readers = [*self._by, *(self._readers[name] for name in names)]
+        if not isinstance(rows, Search):
+            for reader in readers:
+                reader.check_written(len(rows))
         windows: Iterator[Rows] = (
             rows.windows() if isinstance(rows, Search) else windows_of(rows, [reader.column for reader in readers])
         )

@@ -51,6 +51,8 @@ def matches(tree: Bound, found: Found, readers: Readers) -> Iterator[Selection]:
     """The rows that match, a window at a time; windows without a match are left out."""
     tested = [readers[name] for name in columns_of(tree)]
     unsure = found.may - found.sure
+    for reader in tested:
+        reader.check_written(unsure.span)
 
     def match(window: tuple[int, int]) -> Selection:
         rows, untested = found.sure.within(*window), unsure.within(*window)

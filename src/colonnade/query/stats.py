@@ -63,9 +63,11 @@ def column_stats(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: Trus
     """Statistics of a column; from `indexes` (those of the whole table) where one knows them."""
     reader = reader.by_value()
     if reader.domain is None:
+        reader.check_written(reader.column.n_rows)
         return _stats(reader, Known(_count_missing(reader, seen)), "read")
     found = known_to_indexes(reader, indexes, trust)
     if found is None:
+        reader.check_written(reader.column.n_rows)
         return _stats(reader, _read(reader, seen), "read")
     known, kind = found
     known.distinct = known.distinct or _bound_of_distinct(reader, _trusted(reader, indexes, trust))

@@ -24,8 +24,16 @@ from colonnade.format.global_heap import GlobalHeap, reference_dtype
 from colonnade.format.nodes import ByteDataset
 from colonnade.format.source import UnknownToReader
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, DatasetInfo, FilterInfo, StoredType
-from colonnade.nodes.chunk_source import ChunkLocator, ChunkSource
-from colonnade.nodes.elements import TEXT_BYTES, box_of, claims_too_much, count_of, cut_box, is_shown_as_stored
+from colonnade.nodes.chunk_source import FARTHEST, ChunkLocator, ChunkSource
+from colonnade.nodes.elements import (
+    TEXT_BYTES,
+    box_of,
+    check_n_rows,
+    claims_too_much,
+    count_of,
+    cut_box,
+    is_shown_as_stored,
+)
 from colonnade.nodes.heap_source import AS_BYTES, HeapSource, Strings, as_objects, check_lengths
 from colonnade.reader.nodes import ReadNode
 from colonnade.stored_dtypes import LARGEST_ELEMENT
@@ -62,6 +70,7 @@ class ReadDataset(ReadNode):
 
     @cached_property
     def _info(self) -> DatasetInfo:
+        check_n_rows(self.node.shape, self.path)
         try:
             info = self.node.info
         except CorruptError:
@@ -178,7 +187,11 @@ class ReadDataset(ReadNode):
             return None
         if storage.storage == "contiguous":
             form = ChunkForm(dtype, DEFAULT_CHUNK_ROWS, Pipeline((), 0))
-            if storage.address is None or (storage.size is not None and storage.size < self.shape[0] * dtype.itemsize):
+            if (
+                storage.address is None
+                or storage.address > FARTHEST
+                or (storage.size is not None and storage.size < self.shape[0] * dtype.itemsize)
+            ):
                 return None
             return self._source(form, RunMap(storage.address, form), look)
         if storage.storage != "chunked" or storage.has_options:

@@ -12,7 +12,6 @@ from functools import partial
 
 from colonnade import writing
 from colonnade.dataclass import dataclass
-from colonnade.h5.links import unlink
 from colonnade.indexes import KINDS, refusal
 from colonnade.layouts.hep001 import names, rules_indexes
 from colonnade.layouts.hep001.raw import COLUMN_TEXTS, RawDataset, RawHep001Table
@@ -365,9 +364,9 @@ def remove_indexes(table: RawHep001Table, gone: Sequence[IndexPlan]) -> None:
     home = table.group.open_group(names.SEARCH_INDEXES) if table.group.has_link(names.SEARCH_INDEXES) else None
     for node in table.indexes.values():
         if home is not None and (node.address in lost or node.address in values):
-            unlink(editable(home), node.name)
+            writing.unlink(editable(home), node.name)
     for node in misplaced:
-        unlink(editable(table.group), node.name)
+        writing.unlink(editable(table.group), node.name)
     for node in table.members:
         targets = dict.fromkeys(node.targets(names.SEARCH_INDEXES))
         if lost & set(targets):
@@ -375,4 +374,4 @@ def remove_indexes(table: RawHep001Table, gone: Sequence[IndexPlan]) -> None:
             nodes = [table.index_by_address[place].opened for place in left]
             _write_references(node.opened, names.SEARCH_INDEXES, nodes)
     if home is not None and not home.children():
-        unlink(editable(table.group), names.SEARCH_INDEXES)
+        writing.unlink(editable(table.group), names.SEARCH_INDEXES)
