@@ -241,6 +241,6 @@ def encoded_layout(monkeypatch: pytest.MonkeyPatch, columns: list[EncodedColumn]
         return dataset, companion
 
     monkeypatch.setattr(raw, "describe", describe)
-    parts = {"is_table": hep001.is_table, "unread_attributes": hep001.reading.unread_attributes}
-    reading = SimpleNamespace(describe=describe, open_column=open_column, **parts)
-    monkeypatch.setitem(LAYOUTS, "hep001", replace(hep001, reading=reading))
+    unread = hep001.reading.unread_attributes
+    reading = SimpleNamespace(describe=describe, open_column=open_column, unread_attributes=unread)
+    monkeypatch.setitem(LAYOUTS, "hep001", replace(hep001, load_reading=lambda: reading))

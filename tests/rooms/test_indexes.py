@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import math
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -27,7 +29,8 @@ import colonnade as cn
 from colonnade import kernels
 from colonnade.columns.keys import Keys, keys_of
 from colonnade.columns.read import ColumnReader
-from colonnade.indexes.base import Options
+from colonnade.filters.undo import Pipeline
+from colonnade.indexes.base import Options, _Digest
 from colonnade.indexes.order import sorter
 from colonnade.indexes.sorted_rows import SortedRowsIndex
 from tests.rooms import index_reader
@@ -1313,6 +1316,37 @@ def test_a_value_is_found_by_few_looks(
             assert table.where(cn.col("x") == value).count() == int((values == value).sum())
     assert fewest * len(asked) < looks.n_looks < most * len(asked)
     assert looks.n_rows < most_rows * len(asked)
+
+
+def test_a_search_unpacks_a_chunk_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most steps of a search in sorted values ask for rows of the chunk that the step before asked for."""
+    unpacked = []
+    undo = Pipeline.undo
+
+    def noting(pipeline: Pipeline, data: Any, mask: int, out: Any) -> None:
+        unpacked.append(len(out))
+        undo(pipeline, data, mask, out)
+
+    monkeypatch.setattr(Pipeline, "undo", noting)
+    columns = {"x": cn.column(filters="deflate", chunk_rows=1000)}
+    cn.write(tmp_path / "x.h5", {"x": np.arange(16_500) * 3}, index={"x": "sorted_rows"}, columns=columns)
+    with cn.open_table(tmp_path / "x.h5") as table:
+        for low, high in ((3002, 3100), (46_000, 49_400), (49_497, 60_000), (-5, 0)):
+            unpacked.clear()
+            found = table.where(f"x between {low} and {high}").row_numbers().tolist()
+            assert found == [row for row in range(16_500) if low <= row * 3 <= high]
+            assert 0 < len(unpacked) <= 6  # the chunks at both ends, and those near the answer
+
+
+def test_digests_are_the_same_in_both_implementations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process begins with Python's own SHA-256, and loads OpenSSL after some bytes."""
+    blocks = [bytes(range(256)) * n for n in (0, 1, 700, 700)] + [np.arange(50_000)]
+    by_openssl = [hashlib.sha256(bytes(block)).hexdigest()[:32] for block in blocks]
+    monkeypatch.delitem(sys.modules, "_hashlib")
+    digest = _Digest()
+    assert [digest(block) for block in blocks] == by_openssl
+    assert digest._n_left < 0
+    assert [digest(block) for block in blocks] == by_openssl
 
 
 UNEVEN = {

@@ -13,13 +13,14 @@ from colonnade.nodes import attributes
 from colonnade.nodes.elements import dataset_column
 
 
+def is_toy(group: Any) -> bool:
+    return attributes.read_text(group, "toy") is not None
+
+
 class Toy:
     """Satisfies `Describe` and `IndexHome`."""
 
     place_index, detach_index = staticmethod(place_index), staticmethod(remove_index)
-
-    def is_table(self, group: Any) -> bool:
-        return attributes.read_text(group, "toy") is not None
 
     def describe(self, group: Any, path: str) -> TableInfo:
         datasets = [child.name for child in group.children() if child.kind == "dataset"]
@@ -42,4 +43,4 @@ class Toy:
         rename_named(group, self.search_indexes(group, info), column, new_name)
 
 
-TOY = Layout("toy", reading=Toy(), load_indexes=Toy, group_attributes=("toy",))
+TOY = Layout("toy", is_table=is_toy, load_reading=Toy, load_indexes=Toy, group_attributes=("toy",))

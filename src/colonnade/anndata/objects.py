@@ -31,7 +31,7 @@ def anndata_members(value: Any) -> dict[str, Any] | None:
     anndata = sys.modules.get("anndata")
     if anndata is None or not isinstance(value, anndata.AnnData):
         return None
-    members: dict[str, Any] = {} if value.X is None else {"X": value.X}
+    members: dict[str, object] = {} if value.X is None else {"X": value.X}
     members |= {name: _annotation(getattr(value, name)) for name in ("obs", "var")}
     members |= {name: _mapping_members(getattr(value, name)) for name in _MAPPINGS}
     return {**members, "raw": value.raw}
@@ -42,7 +42,7 @@ def _mapping_members(mapping: Any) -> dict[str, Any]:
     return {name: inner for name, inner in mapping.items() if name is not None}
 
 
-def is_raw(value: Any) -> bool:
+def is_raw(value: object) -> bool:
     """Whether this is the `raw` of an AnnData object."""
     anndata = sys.modules.get("anndata")
     return anndata is not None and isinstance(value, anndata.Raw)
@@ -60,7 +60,7 @@ def _annotation(frame: Any) -> Any:
     return with_categories(frame, sorted if natsort is None else natsort.natsorted)
 
 
-def is_lazy_frame(value: Any) -> bool:
+def is_lazy_frame(value: object) -> bool:
     """Whether this is a frame of a lazily opened AnnData object: a mapping with the interface of a pandas frame."""
     return type(value).__name__ == "Dataset2D" and type(value).__module__.startswith("anndata.")
 
@@ -124,7 +124,7 @@ def _settings() -> Any:
     return getattr(sys.modules.get("anndata"), "settings", None)
 
 
-def awkward_buffers(value: Any) -> AwkwardBuffers | None:
+def awkward_buffers(value: object) -> AwkwardBuffers | None:
     """The buffers of an awkward array, packed; None for any other object."""
     awkward = sys.modules.get("awkward")
     if awkward is None or not isinstance(value, awkward.Array):

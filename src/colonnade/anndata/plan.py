@@ -71,7 +71,7 @@ def _marks(kind: str, version: str, **more: object) -> dict[str, object]:
     return {"encoding-type": kind, "encoding-version": version, **more}
 
 
-def plan(value: Any, where: str, depth: int = 0) -> Planned:
+def plan(value: object, where: str, depth: int = 0) -> Planned:
     """The plan for a value. `where` is its path, for messages."""
     if depth > DEEPEST_MAPPING:
         raise DataError(f"mappings are nested more than {DEEPEST_MAPPING} deep, or contain themselves", path=where)
@@ -82,7 +82,7 @@ def plan(value: Any, where: str, depth: int = 0) -> Planned:
     raise DataError(f"AnnData cannot store {_kind(value)}", path=where, type=_kind(value))
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
 
 
@@ -101,11 +101,11 @@ def check_name(name: object, where: str) -> str:
 # -- scalars --
 
 
-def _plan_none(value: Any, _where: str, _depth: int) -> Planned | None:
+def _plan_none(value: object, _where: str, _depth: int) -> Planned | None:
     return PlannedArray(None, _marks("null", "0.1.0")) if value is None else None
 
 
-def _plan_text(value: Any, where: str, _depth: int) -> Planned | None:
+def _plan_text(value: object, where: str, _depth: int) -> Planned | None:
     if not isinstance(value, str):
         return None
     _check_text(value, where)
@@ -117,7 +117,7 @@ def _check_text(text: str, where: str) -> None:
         raise DataError(f"HDF5 cannot store {text!r}: it has NUL or is not UTF-8", path=where, value=text)
 
 
-def _plan_number(value: Any, where: str, _depth: int) -> Planned | None:
+def _plan_number(value: object, where: str, _depth: int) -> Planned | None:
     if not isinstance(value, (Number, np.bool_)) or isinstance(value, np.ndarray):
         return None
     number = np.asarray(value)
@@ -129,7 +129,7 @@ def _plan_number(value: Any, where: str, _depth: int) -> Planned | None:
 # -- mappings --
 
 
-def _plan_mapping(value: Any, where: str, depth: int) -> Planned | None:
+def _plan_mapping(value: object, where: str, depth: int) -> Planned | None:
     if not isinstance(value, Mapping):
         return None
     kind = value.kind if isinstance(value, Members) else "dict"
@@ -139,7 +139,7 @@ def _plan_mapping(value: Any, where: str, depth: int) -> Planned | None:
     return PlannedGroup(members, _marks(kind, "0.1.0"))
 
 
-def _plan_anndata(value: Any, where: str, depth: int) -> Planned | None:
+def _plan_anndata(value: object, where: str, depth: int) -> Planned | None:
     """The plan for an AnnData object, or its raw, member by member."""
     members = anndata_members(value) if not is_raw(value) else raw_members(value)
     if members is None:
@@ -151,7 +151,7 @@ def _plan_anndata(value: Any, where: str, depth: int) -> Planned | None:
 # -- arrays --
 
 
-def _plan_list(value: Any, where: str, depth: int) -> Planned | None:
+def _plan_list(value: object, where: str, depth: int) -> Planned | None:
     if not isinstance(value, (list, tuple)):
         return None
     try:
@@ -164,7 +164,7 @@ def _plan_list(value: Any, where: str, depth: int) -> Planned | None:
     return _plan_array(array, where, depth)
 
 
-def _plan_array(value: Any, where: str, depth: int) -> Planned | None:
+def _plan_array(value: object, where: str, depth: int) -> Planned | None:
     if not isinstance(value, np.ndarray):
         return None
     if isinstance(value, np.ma.MaskedArray):
@@ -218,7 +218,7 @@ def _strings(value: np.ndarray, where: str) -> np.ndarray:
 def _planned_records(value: np.ndarray, where: str) -> np.ndarray:
     """The record array, with strings as objects."""
     names = value.dtype.names or ()
-    kinds: list[tuple[str, Any]] = []
+    kinds: list[tuple[str, object]] = []
     for name in names:
         inner = value.dtype[name]
         if inner.kind in "OU":
@@ -264,7 +264,7 @@ def _streamed(element: Element) -> StreamedArray:
     return StreamedArray(dataset.shape, dataset.array_dtype(), blocks)
 
 
-def _plan_lazy(value: Any, where: str, depth: int) -> Planned | None:
+def _plan_lazy(value: object, where: str, depth: int) -> Planned | None:
     """The plan for dask arrays, matrices of file-backed AnnData objects, and arrays that follow the array API."""
     array = dask_array(value)
     if isinstance(array, StreamedArray):
@@ -277,7 +277,7 @@ def _plan_lazy(value: Any, where: str, depth: int) -> Planned | None:
 # -- categoricals, nullable arrays, sparse and awkward arrays --
 
 
-def _plan_parts(value: Any, where: str, depth: int) -> Planned | None:
+def _plan_parts(value: object, where: str, depth: int) -> Planned | None:
     """The plan for categoricals and nullable arrays, ours or those of pandas."""
     parts = value if isinstance(value, (Categorical, Nullable)) else _split(value, where)
     if isinstance(parts, (Categorical, CategoricalParts)):
@@ -302,7 +302,7 @@ def _planned_plain_strings(parts: NullableParts, where: str) -> PlannedArray:
     return PlannedArray(_strings(parts.values, where), _marks("string-array", "0.2.0"))
 
 
-def _split(value: Any, where: str) -> CategoricalParts | NullableParts | np.ndarray | None:
+def _split(value: object, where: str) -> CategoricalParts | NullableParts | np.ndarray | None:
     try:
         return split_array(value)
     except DataError as error:
@@ -386,7 +386,7 @@ def _check_sparse(value: Any, where: str) -> None:
         raise DataError(f"the arrays of this {value.format} matrix are inconsistent", path=where)
 
 
-def _plan_awkward(value: Any, where: str, depth: int) -> Planned | None:
+def _plan_awkward(value: object, where: str, depth: int) -> Planned | None:
     awkward = value if isinstance(value, AwkwardBuffers) else awkward_buffers(value)
     if awkward is None:
         return None
@@ -401,7 +401,7 @@ def _plan_awkward(value: Any, where: str, depth: int) -> Planned | None:
 # -- frames --
 
 
-def _plan_frame(value: Any, where: str, depth: int) -> Planned | None:
+def _plan_frame(value: object, where: str, depth: int) -> Planned | None:
     if is_lazy_frame(value):
         raise UsageError(f"cannot write {where}: it is a lazy frame. Call its to_memory() first.", path=where)
     parts = value if isinstance(value, FrameParts) else split_frame(value)
@@ -451,14 +451,14 @@ def _are_equal(one: Planned, other: Planned) -> bool:
     return False
 
 
-def _plan_arrow(value: Any, where: str, depth: int) -> Planned | None:
+def _plan_arrow(value: object, where: str, depth: int) -> Planned | None:
     """The plan for an Arrow array: a dictionary array becomes a categorical, missing values a mask."""
     if not isinstance(value, (pa.Array, pa.ChunkedArray)):
         return None
     return plan(arrow_column(value, where), where, depth + 1)
 
 
-def _plan_refused(value: Any, where: str, _depth: int) -> Planned | None:
+def _plan_refused(value: object, where: str, _depth: int) -> Planned | None:
     if isinstance(value, (bytes, bytearray)):
         raise DataError("bytes can be read, but not written: AnnData does not write them", path=where)
     if callable(getattr(value, "compute", None)):  # a dask frame, which anndata refuses too
@@ -466,7 +466,7 @@ def _plan_refused(value: Any, where: str, _depth: int) -> Planned | None:
     return None
 
 
-_PLANNERS: tuple[Callable[[Any, str, int], Planned | None], ...] = (
+_PLANNERS: tuple[Callable[[object, str, int], Planned | None], ...] = (
     _plan_none,
     _plan_text,
     _plan_array,

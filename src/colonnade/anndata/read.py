@@ -95,7 +95,7 @@ class _Reading:
 
     pandas: bool
     depth: int = 0
-    done: dict[int, Any] = field(default_factory=dict)
+    done: dict[int, object] = field(default_factory=dict)
 
     def read(self, element: Element) -> Any:
         node = element.node
@@ -294,7 +294,7 @@ def _flat(dataset: Dataset, what: str) -> np.ndarray:
     return read_part(dataset)
 
 
-def _in_numpy(value: Any) -> np.ndarray:
+def _in_numpy(value: object) -> np.ndarray:
     """Categories as an array; they may be stored as nullable strings."""
     array = value.values if isinstance(value, Nullable) else value
     if not isinstance(array, np.ndarray):
@@ -315,7 +315,7 @@ def _has_awkward() -> bool:
     return find_spec("awkward") is not None
 
 
-Reader = Callable[[_Reading, Element], Any]
+Reader = Callable[[_Reading, Element], object]
 _OF_GROUPS: dict[tuple[str, str], Reader] = {
     ("anndata", "0.1.0"): _Reading.members,
     ("raw", "0.1.0"): _Reading.members,

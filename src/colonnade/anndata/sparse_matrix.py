@@ -347,7 +347,7 @@ def _numbers(given: Any, length: int) -> np.ndarray:
     return numbers
 
 
-def _range(item: Any, length: int) -> range:
+def _range(item: object, length: int) -> range:
     """An index, or a slice with step 1, as a range."""
     if isinstance(item, slice):
         block = range(*item.indices(length))

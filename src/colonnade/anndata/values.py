@@ -129,7 +129,7 @@ class Members(Mapping[str, Any]):
 
     __slots__ = ("_names", "_read", "_shown", "kind")
 
-    def __init__(self, kind: str, names: Callable[[], Sequence[str]], read: Callable[[str], Any]) -> None:
+    def __init__(self, kind: str, names: Callable[[], Sequence[str]], read: Callable[[str], object]) -> None:
         self.kind = kind
         self._names = names
         self._read = read

@@ -186,11 +186,12 @@ _DECIMALS: dict[str, Callable[[int, int], pa.DataType]] = {
     "decimal128": pa.decimal128,
     "decimal256": pa.decimal256,
 }
-_LEAF = re.compile(r"[a-z0-9_]+(\[[^\]]*\])?(\(\d+, -?\d+\))?")
-_ZONED = re.compile(r"timestamp\[(s|ms|us|ns), tz=([^\]]+)\]")
-_DECIMAL = re.compile(r"(decimal\d+)\((\d+), (-?\d+)\)")
-_BYTES = re.compile(r"fixed_size_binary\[(\d{1,9})\]")
-_SIZE = re.compile(r", (\d{1,9})>")
+# Compiled when they are needed, by `re`, which remembers them: few files have such types.
+_LEAF = r"[a-z0-9_]+(\[[^\]]*\])?(\(\d+, -?\d+\))?"
+_ZONED = r"timestamp\[(s|ms|us|ns), tz=([^\]]+)\]"
+_DECIMAL = r"(decimal\d+)\((\d+), (-?\d+)\)"
+_BYTES = r"fixed_size_binary\[(\d{1,9})\]"
+_SIZE = r", (\d{1,9})>"
 _MAX_DEPTH = 32
 
 
@@ -231,13 +232,13 @@ def _parse(text: str, at: int, depth: int) -> tuple[pa.DataType, int]:
         return pa.list_(item), _expect(text, at, ">")
     if text.startswith("fixed_size_list<", at):
         item, at = _parse(text, at + 16, depth + 1)
-        size = _SIZE.match(text, at)
+        size = re.compile(_SIZE).match(text, at)
         if size is None:
             raise ValueError("size expected")
         return pa.list_(item, int(size[1])), size.end()
     if text.startswith("struct<", at):
         return _parse_struct(text, at + 7, depth)
-    leaf = _LEAF.match(text, at)
+    leaf = re.compile(_LEAF).match(text, at)
     if leaf is None:
         raise ValueError("type expected")
     return _parse_leaf(leaf[0]), leaf.end()
@@ -265,11 +266,11 @@ def _expect(text: str, at: int, token: str) -> int:
 def _parse_leaf(text: str) -> pa.DataType:
     if text in _WORDS:
         return _WORDS[text]
-    if zoned := _ZONED.fullmatch(text):
+    if zoned := re.fullmatch(_ZONED, text):
         return pa.timestamp(zoned[1], zoned[2])
-    if (decimal := _DECIMAL.fullmatch(text)) and decimal[1] in _DECIMALS:
+    if (decimal := re.fullmatch(_DECIMAL, text)) and decimal[1] in _DECIMALS:
         return _DECIMALS[decimal[1]](int(decimal[2]), int(decimal[3]))
-    if size := _BYTES.fullmatch(text):
+    if size := re.fullmatch(_BYTES, text):
         return pa.binary(int(size[1]))
     raise ValueError(f"unknown type {text!r}")
 

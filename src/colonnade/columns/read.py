@@ -189,6 +189,11 @@ class ColumnReader:
         """Whether the key of a row can be read without the rest of its chunk."""
         return self._numbers is not None and self._numbers.is_open_to_rows
 
+    @property
+    def unpacks_whole_chunks(self) -> bool:
+        """Whether keys are stored as they are, but reading one unpacks its whole chunk."""
+        return self._numbers is not None and self._numbers.unpacks_whole_chunks
+
     def unchecked_keys(self, start: int, count: int) -> Numbers | None:
         """The keys of these rows if they are stored as they are, else None. That of a missing row means nothing."""
         return None if self._numbers is None else self._numbers.read(start, count)

@@ -11,9 +11,12 @@ A `Kind` holds everything that other rooms know about a kind. They never ask whi
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
+from importlib import import_module
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -48,6 +51,7 @@ Asking = Generator[Probe, list[Key], T]
 """An answer in steps: it yields probes, is sent the keys of their rows, and returns the answer."""
 
 MOST_BLOCKS = 256  # cached per part
+SLOWLY_HASHED = 1 << 18  # bytes
 
 
 class ChangedError(Exception):
@@ -134,10 +138,28 @@ class Hasher:
         return self._hash.hexdigest()[:32]
 
 
-def digest(data: bytes | Image) -> str:
-    hasher = Hasher()
-    hasher.add(data)
-    return hasher.digest()
+class _Digest:
+    """The digest of bytes.
+
+    Loading OpenSSL takes as long as hashing a few hundred KB with Python's own SHA-256. A process therefore begins with
+    that one, and goes over to OpenSSL, which is several times faster, when there are more bytes.
+    """
+
+    def __init__(self) -> None:
+        self._n_left = SLOWLY_HASHED
+
+    def __call__(self, data: bytes | Image) -> str:
+        if self._n_left > 0 and "_hashlib" not in sys.modules:
+            self._n_left -= len(data) if isinstance(data, bytes) else data.nbytes
+            with suppress(ImportError):
+                own = import_module("_sha2" if sys.version_info >= (3, 12) else "_sha256")
+                return str(own.sha256(data).hexdigest()[:32])
+        hasher = Hasher()
+        hasher.add(data)
+        return hasher.digest()
+
+
+digest = _Digest()
 
 
 class Part:

@@ -554,7 +554,7 @@ class _Search:
         return [at for at in (high - 1 - step for step in reversed(NEAR)) if at >= low]
 
     def _ways_to_one(self, key: Key, least: int | None) -> Iterator[Way]:
-        last = 0
+        last, is_met = 0, False
 
         def noted(place: int) -> Sequence[int]:
             nonlocal last
@@ -564,11 +564,18 @@ class _Search:
         def guessed(low: int, high: int) -> Asking[Sequence[int]]:
             return noted((yield from self._guess(low, high, key)))
 
+        def beyond(low: int, high: int) -> Sequence[int]:
+            nonlocal is_met
+            if not is_met and self._known.get(last) == key:  # most keys are distinct: the next one is another key
+                is_met = True
+                return noted(low if last < low else high - 1)
+            return noted(self._beyond(low, high, key, last))
+
         for step in () if least is None else (1, 4, 16, 64):
             yield lambda low, high, step=step: noted(min(low + step, high) - 1)  # type: ignore[misc]
         while True:
             yield guessed
-            yield lambda low, high: noted(self._beyond(low, high, key, last))
+            yield beyond
             yield lambda low, high: noted((low + high) // 2)
 
     def _about(self, low: int, high: int, guess: int) -> Sequence[int]:

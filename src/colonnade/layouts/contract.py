@@ -45,7 +45,6 @@ Broken = tuple[str, Breach]
 class Describe(Protocol):
     """Finds tables and describes them. Reads attributes and headers, but no rows."""
 
-    def is_table(self, group: Group, /) -> bool: ...
     def describe(self, group: Group, path: str, /) -> TableInfo: ...
     def open_column(self, group: Group, column: ColumnInfo, /) -> tuple[Dataset | SparseRows, Companion]:
         """The dataset with the rows of a column, and its companion dataset (categories, mask or heap) or None."""
@@ -274,12 +273,14 @@ def _keep_lengths(_root: Group, _table: str) -> None:
 class Layout:
     """A layout: its name, its parts, and what it can store. The parts of type Callable import what they return.
 
+    is_table: whether a group is a table of the layout. It is called for every group of a file, so it imports little.
     load_create: takes the version and whether a directory is asked for.
     check_lengths: refuses a commit after which a table, at a path, and what shares its rows differ in length.
     """
 
     name: str
-    reading: Describe
+    is_table: Callable[[Group], bool]
+    load_reading: Callable[[], Describe]
     load_indexes: Callable[[], IndexHome]
     load_create: Callable[[object, bool], Create] | None = None
     load_edit: Callable[[], Edit] | None = None
@@ -297,8 +298,10 @@ class Layout:
     parts: tuple[str, ...] = ()  # members of a table's group that do not belong to a single column
     names_are_links: bool = True  # the name of a column is also its link name in the group
 
-    def is_table(self, group: Group) -> bool:
-        return self.reading.is_table(group)
+    @property
+    def reading(self) -> Describe:
+        """What describes and opens tables."""
+        return self.load_reading()
 
     def describe(self, group: Group, path: str) -> TableInfo:
         return self.reading.describe(group, path)

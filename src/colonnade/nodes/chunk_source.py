@@ -209,6 +209,11 @@ class ChunkSource:
         return self._reader.reads_single_rows
 
     @property
+    def unpacks_whole_chunks(self) -> bool:
+        """Whether reading a row unpacks the rest of its chunk too."""
+        return not self._form.has_single_rows
+
+    @property
     def path(self) -> str:
         """The path of the dataset in its file, for messages."""
         return self._path_of()

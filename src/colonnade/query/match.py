@@ -12,13 +12,13 @@ from typing import TypeVar
 import numpy as np
 
 from colonnade import limits
-from colonnade.columns.keys import passing_numbers
+from colonnade.columns.keys import Numbers, passing_numbers
 from colonnade.columns.read import ColumnReader
 from colonnade.indexes.base import BAD_INDEX, Asking, Found
 from colonnade.model import ColumnInfo
-from colonnade.predicate.bound import AllOf, Bound, BoundLeaf, Missing
+from colonnade.predicate.bound import AllOf, Bound, BoundLeaf, Key, Missing
 from colonnade.query.bind import Readers, columns_of
-from colonnade.selection import Selection
+from colonnade.selection import RowNumbers, Selection
 from colonnade.threads import in_order
 
 T = TypeVar("T")
@@ -31,13 +31,16 @@ def answered(steps: Asking[T], readers: Readers, probed: dict[str, set[int]]) ->
     The chunks that are read for them are added to `probed`. An error of reading is raised where the probe was yielded:
     a column that cannot be read there makes the index useless, not the query.
     """
+    columns: dict[str, _ProbedColumn] = {}
     try:
         probe = next(steps)
         while True:
-            reader = readers[probe.column]
-            probed.setdefault(probe.column, set()).update((probe.rows // reader.column.grid.chunk_rows).tolist())
+            column = columns.get(probe.column)
+            if column is None:
+                column = columns[probe.column] = _ProbedColumn(readers[probe.column])
+            probed.setdefault(probe.column, set()).update((probe.rows // column.chunk_rows).tolist())
             try:
-                keys = reader.keys_at(probe.rows)
+                keys = column.keys_at(probe.rows)
             except BAD_INDEX as error:
                 probe = steps.throw(error)
             else:
@@ -45,6 +48,30 @@ def answered(steps: Asking[T], readers: Readers, probed: dict[str, set[int]]) ->
     except StopIteration as stop:
         result: T = stop.value
         return result
+
+
+class _ProbedColumn:
+    """A column whose keys an index asks for. Neighbours are often asked for, so the chunk unpacked last is kept."""
+
+    def __init__(self, reader: ColumnReader) -> None:
+        self._reader = reader
+        self.chunk_rows = reader.column.grid.chunk_rows
+        self._keeps_chunk = reader.unpacks_whole_chunks
+        self._number = -1
+        self._chunk: Numbers | None = None
+
+    def keys_at(self, rows: RowNumbers) -> list[Key]:
+        """The keys of these rows; none may be missing or NaN."""
+        if len(rows) > 1 or not self._keeps_chunk:
+            return self._reader.keys_at(rows)
+        number, place = divmod(int(rows[0]), self.chunk_rows)
+        if number != self._number:
+            start, stop = self._reader.column.grid.bounds(number)
+            self._number, self._chunk = number, self._reader.unchecked_keys(start, stop - start)
+        if self._chunk is None:
+            return self._reader.keys_at(rows)
+        keys: list[Key] = self._chunk[place : place + 1].tolist()
+        return keys
 
 
 def matches(tree: Bound, found: Found, readers: Readers) -> Iterator[Selection]:

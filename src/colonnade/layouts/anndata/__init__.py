@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from colonnade.layouts.anndata import describe, names
-from colonnade.layouts.contract import AnyRules, Create, Edit, IndexHome, Layout, refuse_version
-from colonnade.nodes import Group
+from colonnade.layouts.anndata import names
+from colonnade.layouts.contract import AnyRules, Create, Describe, Edit, IndexHome, Layout, refuse_version
+from colonnade.nodes import Group, attributes
 
 if TYPE_CHECKING:
     from colonnade.layouts.conversion import Conversion
 
 __all__ = ["LAYOUT"]
+
+
+def _is_table(group: Group) -> bool:
+    """Whether the group declares itself a data frame, of any version."""
+    return attributes.read_text(group, names.ENCODING_TYPE) == names.DATAFRAME
+
+
+def _reading() -> Describe:
+    from colonnade.layouts.anndata import describe
+
+    return describe
 
 
 def _create(version: object, directory: bool) -> Create:
@@ -53,7 +64,8 @@ def _conversion() -> Conversion:
 
 LAYOUT = Layout(
     name="anndata",
-    reading=describe,
+    is_table=_is_table,
+    load_reading=_reading,
     load_create=_create,
     load_edit=_edit,
     load_indexes=_indexes,

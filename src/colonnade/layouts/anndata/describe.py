@@ -50,11 +50,6 @@ class _Parts:
     pandas: str | None = None
 
 
-def is_table(group: Group) -> bool:
-    """Whether the group declares itself a data frame, of any version."""
-    return attributes.read_text(group, names.ENCODING_TYPE) == names.DATAFRAME
-
-
 def describe(group: Group, path: str) -> TableInfo:
     """The frame as plain data. Raises UnsupportedError for an unknown version."""
     return _Description(group, path).table()

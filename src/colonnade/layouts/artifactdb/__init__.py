@@ -4,13 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from colonnade.layouts.artifactdb import describe, names
-from colonnade.layouts.contract import AnyRules, Create, Edit, IndexHome, Layout, Sidecars
+from colonnade.layouts.artifactdb import names
+from colonnade.layouts.contract import AnyRules, Create, Describe, Edit, IndexHome, Layout, Sidecars
+from colonnade.nodes import Group
 
 if TYPE_CHECKING:
     from colonnade.layouts.conversion import Conversion
 
-__all__ = ["LAYOUT"]
+__all__ = ["LAYOUT", "is_table"]
+
+
+def is_table(group: Group) -> bool:
+    """Whether the group is a data frame: it has the members of one, and its attributes or a sidecar file declare it."""
+    if group.hard_kind(names.COLUMN_NAMES) != "dataset" or group.hard_kind(names.DATA) != "group":
+        return False
+    if any(group.attribute_storage(name) is not None for name in names.GROUP_ATTRIBUTES):
+        return True
+    from colonnade.layouts.artifactdb.metadata import directory_of, metadata_of
+
+    return metadata_of(group, group.path) is not None or directory_of(group) is not None
+
+
+def _reading() -> Describe:
+    from colonnade.layouts.artifactdb import describe
+
+    return describe
 
 
 def _create(version: object, directory: bool) -> Create:
@@ -51,7 +69,8 @@ def _conversion() -> Conversion:
 
 LAYOUT = Layout(
     name="artifactdb",
-    reading=describe,
+    is_table=is_table,
+    load_reading=_reading,
     load_create=_create,
     load_edit=_edit,
     load_indexes=_indexes,

@@ -73,15 +73,6 @@ class _Parts:
     levels: str | None = None  # the resource with the levels, if they are not in the file
 
 
-def is_table(group: Group) -> bool:
-    """Whether the group is a data frame: it has the members of one, and its attributes or a sidecar file declare it."""
-    if group.hard_kind(names.COLUMN_NAMES) != "dataset" or group.hard_kind(names.DATA) != "group":
-        return False
-    if any(group.attribute_storage(name) is not None for name in names.GROUP_ATTRIBUTES):
-        return True
-    return metadata_of(group, group.path) is not None or directory_of(group) is not None
-
-
 def generation_of(group: Group, metadata: Metadata | None) -> Generation:
     """Which rules the frame follows. A directory around the file, or a version on the group, outranks the metadata."""
     folder = directory_of(group)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from colonnade.errors import FormatError, UnsupportedError
-from colonnade.layouts.artifactdb import names
-from colonnade.layouts.artifactdb.describe import describe, is_table
+from colonnade.layouts.artifactdb import is_table, names
+from colonnade.layouts.artifactdb.describe import describe
 from colonnade.layouts.artifactdb.metadata import (
     ColumnClaim,
     Metadata,

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from colonnade.layouts.contract import AnyRules, Create, Edit, IndexHome, Layout, refuse_version
-from colonnade.layouts.hep001 import describe, names
+from colonnade.layouts.contract import AnyRules, Create, Describe, Edit, IndexHome, Layout, refuse_version
+from colonnade.layouts.hep001 import names
+from colonnade.nodes import Group, attributes
 
 if TYPE_CHECKING:
     from colonnade.layouts.conversion import Conversion
 
 __all__ = ["LAYOUT"]
+
+
+def _is_table(group: Group) -> bool:
+    """Whether the group is a table of this revision. Only CLASS decides, however it is stored (T1)."""
+    if attributes.read_text(group, names.CLASS) != names.CLASS_VALUE:
+        return False
+    return group.attribute_storage(names.LATER_REVISION) is None
+
+
+def _reading() -> Describe:
+    from colonnade.layouts.hep001 import describe
+
+    return describe
 
 
 def _create(version: object, directory: bool) -> Create:
@@ -46,7 +60,8 @@ def _conversion() -> Conversion:
 
 LAYOUT = Layout(
     name="hep001",
-    reading=describe,
+    is_table=_is_table,
+    load_reading=_reading,
     load_create=_create,
     load_edit=_edit,
     load_indexes=_indexes,

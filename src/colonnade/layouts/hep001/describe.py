@@ -66,13 +66,6 @@ class _Member:
         return attributes.read_text(self.dataset, name)
 
 
-def is_table(group: Group) -> bool:
-    """Whether the group is a table of this revision. Only CLASS decides, however it is stored (T1)."""
-    if attributes.read_text(group, names.CLASS) != names.CLASS_VALUE:
-        return False
-    return group.attribute_storage(names.LATER_REVISION) is None
-
-
 def describe(group: Group, path: str) -> TableInfo:
     """The table as plain data. Raises UnsupportedError for a newer MAJOR version."""
     found = _Description(group, path)
