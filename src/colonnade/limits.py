@@ -82,6 +82,10 @@ class Limits:
     # anndata
     block_elements: int = 1 << 22  # stored elements that are read together to select columns of a CSR matrix
 
+    # table
+    iterated_bytes: int = 32 << 20  # of stored rows that are read together when rows are iterated
+    iterated_rows: int = 1024  # that are made Python objects together
+
     # cli
     printed_rows: int = 65_536  # rows that are read and printed together
     printed_bytes: int = 64 << 20

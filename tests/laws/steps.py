@@ -258,6 +258,23 @@ def truncations(draw: st.DrawFn, tables: Tables) -> Step:
 
 
 @st.composite
+def deletions(draw: st.DrawFn, tables: Tables) -> Step:
+    """Rows removed by number: in any order, some twice, counted from either end, scattered or a run; or none."""
+    path = draw(st.sampled_from(with_rows(tables)))
+    table = tables[path]
+    row = st.integers(0, table.n_rows - 1)
+    first, rows = draw(row), draw(st.lists(row, max_size=5))
+    if draw(st.booleans()):
+        rows = list(range(first, draw(st.integers(first, table.n_rows)), draw(st.sampled_from((1, 1, 2, 3)))))
+    asked = [row - table.n_rows if draw(st.booleans()) else row for row in rows[:5]] + rows[5:]
+
+    def do(file: cn.File) -> None:
+        assert file[path].delete(asked) == len(set(rows))
+
+    return Step(f"delete rows {asked[:8]}", do, {**tables, path: table.without(set(rows))}, path)
+
+
+@st.composite
 def additions(draw: st.DrawFn, tables: Tables) -> Step:
     """A column added; the first one of a table decides its length."""
     path = draw(st.sampled_from(with_room(tables)))
@@ -383,7 +400,7 @@ def any_steps(draw: st.DrawFn, tables: Tables) -> Step:
     if with_members(tables):
         possible += [removals, renamings, replacements, column_texts, marks_of_others]
     if with_rows(tables):
-        possible += [updates, updates]
+        possible += [updates, updates, deletions]
     if searched_columns(tables):
         possible += [indexings]
     return draw(draw(st.sampled_from(possible))(tables))

@@ -244,6 +244,11 @@ class Changes(RuleBasedStateMachine):
     def truncate(self, data: st.DataObject) -> None:
         self.alone(data.draw(steps.truncations(self.tables)))
 
+    @some_rows
+    @rule(data=st.data())
+    def delete(self, data: st.DataObject) -> None:
+        self.alone(data.draw(steps.deletions(self.tables)))
+
     @some_room
     @rule(data=st.data())
     def add_column(self, data: st.DataObject) -> None:

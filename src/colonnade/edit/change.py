@@ -254,13 +254,16 @@ def _follow(
     indexes: Sequence[OpenIndex],
     changed: Mapping[str, Selection],
     written: Sequence[WrittenColumn],
+    removed: Selection | None = None,
 ) -> None:
     """Update the search indexes to the current table (M2). `changed` is empty where rows were appended or removed."""
     table.indexes.distrust_sharers([table.info.by_name[name] for name in changed] or table.info.members)
     if indexes:
         now = table.layout.describe(table.group, table.info.path)
         replaced = {column.name for column in written if column.replaced}
-        Indexes(table.group, table.layout, now, table.receipts).follow(indexes, changed, table.info.n_rows, replaced)
+        Indexes(table.group, table.layout, now, table.receipts).follow(
+            indexes, changed, table.info.n_rows, replaced, removed
+        )
 
 
 def _follow_face(table: OpenTable, touched: Touched) -> None:
@@ -387,6 +390,23 @@ def truncate(table: OpenTable, n_rows: int) -> None:
     table.layout.edit.count_rows(table.group, n_rows)
     _follow(table, indexes, {}, written)
     _follow_face(table, {})
+    table.put(written)
+
+
+def delete(table: OpenTable, rows: Selection) -> None:
+    """Remove these rows, of which there is at least one. Those after them move up; chunks before them are not read."""
+    table.check_is_whole()
+    indexes = table.indexes.open()
+    writers = [table.resume(column) for column in table.info.members]
+    for writer in writers:
+        writer.remove(rows)
+    written = [writer.finish() for writer in writers]
+    n_rows = table.info.n_rows - rows.count
+    table.layout.edit.extend(table.group, table.info, written)
+    table.layout.edit.count_rows(table.group, n_rows)
+    _follow(table, indexes, {}, written, rows)
+    moved = Selection.of(int(rows.starts[0]), n_rows)
+    _follow_face(table, dict.fromkeys(table.info.by_name, moved))
     table.put(written)
 
 

@@ -314,6 +314,11 @@ class Index(ABC):
     def refresh(self, source: ChangedSource, changed: Selection, n_before: int, options: Options) -> Dataset | None:
         """Update the index after these rows were changed or added. Returns its dataset, or None if it cannot."""
 
+    def remove(self, source: ChangedSource, removed: Selection, n_before: int, options: Options) -> Dataset | None:
+        """Update the index after these rows were removed and those after them moved up, as `refresh` does."""
+        moved = Selection.of(int(removed.starts[0]), source.column.n_rows)
+        return self.refresh(source, moved, n_before, options)
+
     def refreshed(self) -> Digests | None:
         """After `refresh`, the digests of all its bytes; None if the caller must read the index to get them."""
         return None

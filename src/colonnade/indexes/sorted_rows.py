@@ -272,14 +272,22 @@ class SortedRowsIndex(Index):
         if changed.within(0, min(n_before, n_rows)):
             return self._sort_anew(source, options)
         if n_rows < n_before:
-            if n_before * 8 > options.memory:
-                return self._sort_anew(source, options)
-            order = self._cut(n_rows)
-            self._part = self._read_tails = None
-            writing.resize(editable(self.dataset), n_rows)
-            write_order(editable(self.dataset), order, column)
-            return self.dataset
+            return self.remove(source, Selection.of(n_rows, n_before), n_before, options)
         return self._grow(source, n_before, options)
+
+    def remove(self, source: ChangedSource, removed: Selection, n_before: int, options: Options) -> Dataset | None:
+        """Leave the removed rows out and renumber the others: the column is not read."""
+        n_rows = source.column.n_rows
+        if n_before * 8 > options.memory:
+            return self._sort_anew(source, options)
+        parts = [rows[~removed.holds(rows)] for rows in self._parts(n_before)]
+        if sum(map(len, parts)) != n_rows:
+            raise ChangedError("it does not hold each row once")
+        values, missing, nan = (rows - removed.n_before(rows) for rows in parts)
+        self._part = self._read_tails = None
+        writing.resize(editable(self.dataset), n_rows)
+        write_order(editable(self.dataset), _Merged(values, missing, nan), source.column)
+        return self.dataset
 
     def _grow(self, source: ChangedSource, n_before: int, options: Options) -> Dataset | None:
         """Merge the rows from `n_before` on into the others. Rows with smaller keys than all of them are not moved."""
@@ -353,12 +361,6 @@ class SortedRowsIndex(Index):
         n_missing, n_nan = self._tails
         n = n_before - n_missing - n_nan
         return whole[:n], whole[n : n + n_missing], whole[n + n_missing :]
-
-    def _cut(self, n_rows: int) -> SortOrder:
-        whole = self.dataset.describe().shape
-        assert whole is not None  # an index has a length
-        values, missing, nan = (rows[rows < n_rows] for rows in self._parts(whole[0]))
-        return _Merged(values, missing, nan)
 
     def verify(self, source: KeySource, options: Options) -> Iterator[Wrong]:
         with sorter(options.memory) as order:

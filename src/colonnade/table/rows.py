@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, SupportsIndex, overload
 import numpy as np
 import pyarrow as pa
 
+from colonnade import limits
 from colonnade.arrays import Int64s
 from colonnade.dataclass import replace
 from colonnade.errors import UsageError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from colonnade.query.plan import Plan
     from colonnade.query.scan import Rows
     from colonnade.query.search import Search
+    from colonnade.selection import Selection
     from colonnade.table.file import File
     from colonnade.table.table import Table
     from colonnade.values import Cell
@@ -277,6 +279,25 @@ class ReadableRows(Sealed):
 
         return self._file._consistent(read)
 
+    def __iter__(self) -> Iterator[dict[str, Cell]]:
+        """The rows as dicts of Python values, read a batch at a time as they are requested."""
+        from colonnade.columns.arrow_types import python_rows
+
+        query = self._query()
+        row_bytes = sum(query._table._column(name).type.size for name in query._names)
+        rows = max(1, min(TABLE_BATCH_ROWS, limits.now.iterated_bytes // max(row_bytes, 1)))
+        for batch in query.batches(rows):
+            for first in range(0, batch.num_rows, limits.now.iterated_rows):
+                yield from python_rows(batch.slice(first, limits.now.iterated_rows))
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a column of this name."""
+        query = self._query()
+        return name in query._names
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self._query()._names)
+
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         query = self._query()
         reader = pa.RecordBatchReader.from_batches(query.schema, query.batches())
@@ -290,8 +311,8 @@ class ReadableRows(Sealed):
 
         query = self._query()
         members = tuple(query._table._column(name) for name in query._names)
-        shown = query.select(list(query._names[:30])).head(5)
-        return table_html(query._table.info, members, query.count(), shown.to_arrow())
+        shown = query.select(list(query._names[:30])).head(5).to_arrow()
+        return table_html(query._table.info, members, query._n_rows_text(shown.num_rows), shown)
 
 
 class Query(ReadableRows):
@@ -379,6 +400,14 @@ class Query(ReadableRows):
         if self._predicate is None:
             return len(self._known_rows())
         return self._table._file._consistent(lambda: self._search().count())
+
+    def _n_rows_text(self, n_shown: int) -> str:
+        """The number of rows, where it is known without a search; `n_shown` rows were found."""
+        from colonnade.table.show import rows_text
+
+        if self._predicate is None:
+            return rows_text(len(self._known_rows()))
+        return f"rows where {self._predicate}" if n_shown else f"no rows where {self._predicate}"
 
     def row_numbers(self) -> Int64s:
         """The numbers of the rows in the table, in the order of the query.
@@ -497,6 +526,11 @@ class Query(ReadableRows):
 
     def _found_rows(self) -> Rows:
         return self._known_rows() if self._predicate is None else self._search().rows()
+
+    def _selection(self) -> Selection:
+        """The rows of this query, whatever their order."""
+        selection: Selection = self._table._file._consistent(lambda: self._search().selection())
+        return selection
 
     def _row_parts(self, most: int) -> Iterator[Rows]:
         """The rows in parts of at most `most` rows, found as they are requested."""
