@@ -107,6 +107,12 @@ def delete_rows(file: cn.File) -> None:
         file["deep/runs"].delete("x > 5 and kind != 'pion'")
 
 
+def upsert_rows(file: cn.File) -> None:
+    """Half of the keys are there; a new category, and a string that is wider than the others."""
+    more = rows(16).set_column(1, "name", pa.array([f"a name that is longer {number}" for number in range(N_ROWS)]))
+    file["events"].upsert(more, on="id")
+
+
 def change_columns(file: cn.File) -> None:
     """Several changes as one commit."""
     with file.transaction():
@@ -142,6 +148,7 @@ CHANGES: dict[str, Change] = {
     "update": update_cells,
     "truncate": truncate_table,
     "delete": delete_rows,
+    "upsert": upsert_rows,
     "transaction": change_columns,
     "replace column": replace_column,
     "build indexes": build_indexes,

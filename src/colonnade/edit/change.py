@@ -173,7 +173,7 @@ def append(
     table.check_is_whole()
     source = _source_for(table, data)
     if writers is None or writers.checked is None or source.ranges or not source.schema.equals(writers.checked):
-        _check_columns(table.info, source)
+        check_columns(table.info, source)
     table, defined = _defined(table, {f.name: f.type for f in source.schema}, source.notes)
     indexes = table.indexes.open()  # before a column without chunks is copied into chunks
     if writers is None or defined:
@@ -272,10 +272,11 @@ def _follow_face(table: OpenTable, touched: Touched) -> None:
         follow_face(table.face, table.group, table.layout, table.info, touched)
 
 
-def _check_columns(info: TableInfo, source: Source) -> None:
+def check_columns(info: TableInfo, source: Source, partly: bool = False) -> None:
+    """Refuse rows that do not have the columns of the table, or values of another type. partly: columns may lack."""
     given = set(source.schema.names) | set(source.ranges)
     known = set(info.by_name)
-    lacking = sorted(name for name in known - given if not is_carried(info.by_name[name]))
+    lacking = [] if partly else sorted(name for name in known - given if not is_carried(info.by_name[name]))
     odd = sorted(given - known)
     if lacking or odd:
         parts = [f"it lacks {', '.join(map(repr, lacking))}"] if lacking else []

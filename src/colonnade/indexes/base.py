@@ -302,6 +302,19 @@ class Index(ABC):
         """The number of rows for which the leaf is true; None if that requires listing them."""
         return None
 
+    def ordered_rows(self) -> Places | None:
+        """All rows in increasing order, NaN after the numbers and missing rows last; None if the index has no order."""
+        return None
+
+    def first_rows(
+        self, n_rows: int, descending: bool, whole_groups: bool, by_row: bool
+    ) -> Places | Asking[Places | None] | None:
+        """The first of all rows by their keys, not in this order; None if the index does not know them.
+
+        whole_groups: with them all rows whose key equals that of the last of them; otherwise earlier rows come first.
+        """
+        return None
+
     def known(self) -> Known | Asking[Known | None] | None:
         """Statistics of the whole column; None if the index does not know them for less than reading the column."""
         return None

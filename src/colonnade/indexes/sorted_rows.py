@@ -223,6 +223,32 @@ class SortedRowsIndex(Index):
         outside = list(zip(edges[0::2], edges[1::2], strict=True))
         return [(a, b) for a, b in [*outside, nan] if a < b]
 
+    def ordered_rows(self) -> Places:
+        self._check_attributes(self._attributes_digest())
+        n_values, n_rows = self.n_values, self.column.n_rows
+        n_missing = self._tails[0]
+        values, missing = self.rows(0, n_values), self.rows(n_values, n_values + n_missing)
+        return np.concatenate([values, self.rows(n_values + n_missing, n_rows), missing])
+
+    def first_rows(self, n_rows: int, descending: bool, whole_groups: bool, by_row: bool) -> Asking[Places | None]:
+        self._check_attributes(self._attributes_digest())
+        n_values = self.n_values
+        if not 0 < n_rows <= n_values:
+            return None
+        if not descending and not whole_groups:
+            return self.rows(0, n_rows)
+        last = n_values - n_rows if descending else n_rows - 1
+        search = _Search(self, by_row)
+        key = yield from search.key(last)
+        start = yield from search.place(key, after=False)
+        stop = yield from search.place(key, after=True, least=start)
+        before = self.rows(stop, n_values) if descending else self.rows(0, start)
+        if not whole_groups:
+            stop = start + n_rows - len(before)  # rows with equal keys are in their order
+        elif stop - start > limits.now.top_rows:
+            return None
+        return np.concatenate([before, self.rows(start, stop)])
+
     def _span(self, test: Interval, by_row: bool) -> Asking[tuple[int, int]]:
         search = _Search(self, by_row)
         start, stop, near = 0, self.n_values, None
@@ -496,7 +522,7 @@ class _Search:
     def _keys(self, places: Sequence[int]) -> Asking[list[Key]]:
         """The keys of the rows at these increasing positions of the order."""
         if len(places) == 1:
-            return [(yield from self._at(places[0]))]
+            return [(yield from self.key(places[0]))]
         if all(place in self._known for place in places):
             return [self._known[place] for place in places]
         keys = yield self._index.probe(self._index.rows_at(places))
@@ -505,7 +531,7 @@ class _Search:
                 self._note(place, key)
         return keys
 
-    def _at(self, place: int) -> Asking[Key]:
+    def key(self, place: int) -> Asking[Key]:
         """The key of the row at a position of the order."""
         if place not in self._known:
             keys = yield self._index.probe([self._index.row(place)])
@@ -592,7 +618,7 @@ class _Search:
             return (low + high) // 2
         first = low - 1 if low - 1 in self._known else low
         end = high if high in self._known else high - 1
-        a, b, wanted = float((yield from self._at(first))), float((yield from self._at(end))), float(key)
+        a, b, wanted = float((yield from self.key(first))), float((yield from self.key(end))), float(key)
         if not a < b or not math.isfinite(b - a):
             return (low + high) // 2
         share = min(max((wanted - a) / (b - a), 0.0), 1.0)

@@ -119,6 +119,65 @@ class ReadableRows(Sealed):
         chosen = known.start + numbers * known.step if isinstance(known, range) else known[numbers]
         return query._with(rows=chosen)
 
+    def sort_by(self, *by: str | tuple[str, str]) -> Query:
+        """The rows in the order of columns: names, or pairs such as ("energy", "descending").
+
+        NaN follows the numbers and missing rows come last, in both directions. Rows with equal keys stay in their
+        order. Categories are sorted by their values, strings by their UTF-8 bytes. `head(n)` of the result keeps only
+        n rows in memory, and reads little if a sorted_rows index knows the order.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.sort_by(("energy", "descending")).row_numbers()
+        array([1, 2, 0])
+        """
+        from colonnade.query.sort_keys import sort_keys
+        from colonnade.table.sorted_query import SortedQuery
+
+        keys, query = sort_keys(by), self._query()
+        if query._limit is not None:
+            query = query._settled()
+        if isinstance(query, SortedQuery):  # equal keys stay in their order, which is that of the earlier keys
+            again = {key.column for key in keys}
+            keys, query = (*keys, *(key for key in query._keys if key.column not in again)), query._unsorted
+        ordered = SortedQuery(query, keys)
+        with self._file._steady():
+            ordered._sorting()
+        return ordered
+
+    def distinct(self, *columns: str) -> pa.Table:
+        """The distinct values of a column, or combinations of values of several, in increasing order.
+
+        NaN follows the numbers, a row for missing values comes last.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "label": ["muon", "pion", "muon"]}, "events")
+        >>> cn.open_table("run.h5", "events").distinct("label").to_pydict()
+        {'label': ['muon', 'pion']}
+        """
+        counted = next(f"n{number}" for number in range(len(columns) + 1) if f"n{number}" not in columns)
+        return self.aggregate(by=columns, **{counted: "count"}).select(list(columns))
+
+    def sample(self, n: int, *, seed: int | None = None) -> Query:
+        """`n` rows chosen at random, each at most once, in their order; all rows if there are fewer.
+
+        seed: the same seed gives the same rows. Without a predicate only chunks with chosen rows are read.
+
+        >>> cn.write("run.h5", {"ts": range(100)}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.sample(3, seed=1).count()
+        3
+        """
+        try:
+            count = operator.index(n)
+        except TypeError:
+            raise UsageError(f"sample takes a number of rows, not {n!r}") from None
+        if count < 0:
+            raise UsageError(f"cannot sample {count} rows: give a number that is not negative")
+        query = self._query()._settled()
+        known = query._known_rows()
+        chosen = np.random.default_rng(seed).choice(len(known), min(count, len(known)), replace=False, shuffle=False)
+        return query.take(np.sort(chosen))
+
     def to_arrow(self, *, dictionaries: bool = False, views: bool = False) -> pa.Table:
         """All rows as a pyarrow.Table. dictionaries: strings stored as categories become Arrow dictionaries.
 
@@ -284,9 +343,7 @@ class ReadableRows(Sealed):
         from colonnade.columns.arrow_types import python_rows
 
         query = self._query()
-        row_bytes = sum(query._table._column(name).type.size for name in query._names)
-        rows = max(1, min(TABLE_BATCH_ROWS, limits.now.iterated_bytes // max(row_bytes, 1)))
-        for batch in query.batches(rows):
+        for batch in query.batches(query._rows_in(limits.now.iterated_bytes, query._names)):
             for first in range(0, batch.num_rows, limits.now.iterated_rows):
                 yield from python_rows(batch.slice(first, limits.now.iterated_rows))
 
@@ -531,6 +588,11 @@ class Query(ReadableRows):
         """The rows of this query, whatever their order."""
         selection: Selection = self._table._file._consistent(lambda: self._search().selection())
         return selection
+
+    def _rows_in(self, n_bytes: int, names: Sequence[str]) -> int:
+        """The number of rows to process together: those that take `n_bytes` in these columns, within limits."""
+        row_bytes = sum(self._table._column(name).type.size for name in names)
+        return max(1, min(TABLE_BATCH_ROWS, n_bytes // max(row_bytes, 1)))
 
     def _row_parts(self, most: int) -> Iterator[Rows]:
         """The rows in parts of at most `most` rows, found as they are requested."""
