@@ -4,6 +4,7 @@
     ├─ UsageError (ValueError)           the request cannot be carried out
     │  ├─ ColumnNotFound (KeyError)      names the nearest columns
     │  ├─ TableNotFound (KeyError)       names the nearest tables
+    │  ├─ RowNotFound (IndexError)       the row, and how many there are
     │  ├─ PredicateError                 an invalid predicate: text and position
     │  └─ DataError                      the given rows do not fit: column, row, value
     ├─ FormatError                       the file breaks its own rules
@@ -111,6 +112,15 @@ class TableNotFound(_NotFoundError):
 
     def __init__(self, name: str, where: str, known: Iterable[str]) -> None:
         super().__init__("table", name, where, known)
+
+
+class RowNotFound(UsageError, IndexError):
+    """There is no row of this number."""
+
+    def __init__(self, row: int, n_rows: int) -> None:
+        super().__init__(f"there is no row {row}: there {'is' if n_rows == 1 else 'are'} {n_rows:,}")
+        self.row = row
+        self.n_rows = n_rows
 
 
 class PredicateError(UsageError):

@@ -74,6 +74,10 @@ class Limits:
     distinct_values: int = 100_000  # of a column that are counted
     distinct_bytes: int = 64 << 20
 
+    sorted_bytes: int = 256 << 20  # of rows that are sorted in memory; more go to temporary files
+    merged_runs: int = 32  # of sorted rows that are merged at the same time
+    top_rows: int = 1 << 18  # of a sorted query with a limit that are selected without sorting all rows
+
     # edit
     first_rows: int = 65_536  # rows from which the form of a new column is chosen
     block_cells: int = 1 << 18  # cells of a stream of cells that travel together
@@ -81,6 +85,10 @@ class Limits:
 
     # anndata
     block_elements: int = 1 << 22  # stored elements that are read together to select columns of a CSR matrix
+
+    # table
+    iterated_bytes: int = 32 << 20  # of stored rows that are read together when rows are iterated
+    iterated_rows: int = 1024  # that are made Python objects together
 
     # cli
     printed_rows: int = 65_536  # rows that are read and printed together

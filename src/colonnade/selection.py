@@ -11,7 +11,7 @@ import numpy as np
 
 from colonnade import kernels
 from colonnade.arrays import Booleans, Int64s
-from colonnade.errors import UsageError
+from colonnade.errors import RowNotFound, UsageError
 
 RowNumbers = Int64s
 _FARTHEST = 1 << 62  # row numbers up to here plus one chunk do not overflow
@@ -22,7 +22,7 @@ def row_numbers(rows: Iterable[int] | np.ndarray, n_rows: int) -> RowNumbers:
     numbers = integers(rows)
     outside = (numbers < -n_rows) | (numbers >= n_rows)
     if outside.any():
-        raise UsageError(f"there is no row {int(numbers[outside][0])}: there are {n_rows:,}")
+        raise RowNotFound(int(numbers[outside][0]), n_rows)
     return np.where(numbers < 0, numbers + n_rows, numbers).astype(np.int64)
 
 
@@ -176,6 +176,22 @@ class Selection:
         rows = np.empty(self.count, dtype=np.int64)
         kernels.ranges_rows(np.ascontiguousarray(self.starts), np.ascontiguousarray(self.stops), rows)
         return rows
+
+    def holds(self, rows: RowNumbers) -> Booleans:
+        """Which of these rows are in the selection."""
+        if not self:
+            return np.zeros(len(rows), dtype=bool)
+        nearest = np.searchsorted(self.starts, rows, "right") - 1  # the last range that does not begin after each row
+        inside: Booleans = (nearest >= 0) & (rows < self.stops[nearest])
+        return inside
+
+    def n_before(self, rows: RowNumbers) -> Int64s:
+        """How many rows of the selection are before each of these rows."""
+        counts = np.concatenate(([0], np.cumsum(self.stops - self.starts)))
+        begun = np.searchsorted(self.starts, rows)
+        stops = np.concatenate(([0], self.stops))
+        n_rows: Int64s = counts[begun] - np.maximum(stops[begun] - rows, 0)
+        return n_rows
 
     def chunks(self, chunk_rows: int) -> RowNumbers:
         """The numbers of the chunks that hold these rows, increasing and distinct."""

@@ -100,6 +100,19 @@ def truncate_table(file: cn.File) -> None:
     file["events"].truncate(11)
 
 
+def delete_rows(file: cn.File) -> None:
+    """Rows of two tables in one commit: by number, and by a predicate."""
+    with file.transaction():
+        file["events"].delete([0, 3, 4, 17, 29])
+        file["deep/runs"].delete("x > 5 and kind != 'pion'")
+
+
+def upsert_rows(file: cn.File) -> None:
+    """Half of the keys are there; a new category, and a string that is wider than the others."""
+    more = rows(16).set_column(1, "name", pa.array([f"a name that is longer {number}" for number in range(N_ROWS)]))
+    file["events"].upsert(more, on="id")
+
+
 def change_columns(file: cn.File) -> None:
     """Several changes as one commit."""
     with file.transaction():
@@ -134,6 +147,8 @@ CHANGES: dict[str, Change] = {
     "append": append_rows,
     "update": update_cells,
     "truncate": truncate_table,
+    "delete": delete_rows,
+    "upsert": upsert_rows,
     "transaction": change_columns,
     "replace column": replace_column,
     "build indexes": build_indexes,

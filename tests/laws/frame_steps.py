@@ -78,6 +78,15 @@ class Steps:
         self.model = {name: (kind, values[:n_rows]) for name, (kind, values) in self.model.items()}
         self.labels = self.labels[:n_rows]
 
+    def delete(self) -> None:
+        if not self.labels:
+            return
+        rows = self.draw(st.sets(st.integers(0, len(self.labels) - 1), max_size=3))
+        assert self.table.delete(sorted(rows)) == len(rows)
+        kept = [row for row in range(len(self.labels)) if row not in rows]
+        self.model = {name: (kind, [values[row] for row in kept]) for name, (kind, values) in self.model.items()}
+        self.labels = [self.labels[row] for row in kept]
+
     def add(self) -> None:
         free = [name for name in self.names if name not in self.model]
         if not free:
@@ -119,4 +128,4 @@ class Steps:
     @property
     def all(self) -> list[Callable[[], None]]:
         often = [self.append, self.index, self.update] * 2
-        return [*often, self.truncate, self.add, self.replace, self.drop, self.rename]
+        return [*often, self.truncate, self.delete, self.add, self.replace, self.drop, self.rename]

@@ -5,7 +5,7 @@ Nothing here is ever changed: a change gives another table, so that a change tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -106,6 +106,11 @@ class Table:
     def truncated(self, n_rows: int) -> Table:
         """The first rows only."""
         return self._each({name: column.with_values(column.values[:n_rows]) for name, column in self.members.items()})
+
+    def without(self, rows: Collection[int]) -> Table:
+        """All rows but these."""
+        kept = pa.array([row for row in range(self.n_rows) if row not in rows], pa.int64())
+        return self._each({name: column.with_values(column.values.take(kept)) for name, column in self.members.items()})
 
     def updated(self, name: str, rows: Iterable[int], array: pa.Array) -> Table:
         """Values in these rows of one column."""

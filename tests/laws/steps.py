@@ -5,6 +5,7 @@ A step knows which values it gives to which rows, so that a refusal can be held 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -258,6 +259,65 @@ def truncations(draw: st.DrawFn, tables: Tables) -> Step:
 
 
 @st.composite
+def deletions(draw: st.DrawFn, tables: Tables) -> Step:
+    """Rows removed by number: in any order, some twice, counted from either end, scattered or a run; or none."""
+    path = draw(st.sampled_from(with_rows(tables)))
+    table = tables[path]
+    row = st.integers(0, table.n_rows - 1)
+    first, rows = draw(row), draw(st.lists(row, max_size=5))
+    if draw(st.booleans()):
+        rows = list(range(first, draw(st.integers(first, table.n_rows)), draw(st.sampled_from((1, 1, 2, 3)))))
+    asked = [row - table.n_rows if draw(st.booleans()) else row for row in rows[:5]] + rows[5:]
+
+    def do(file: cn.File) -> None:
+        assert file[path].delete(asked) == len(set(rows))
+
+    return Step(f"delete rows {asked[:8]}", do, {**tables, path: table.without(set(rows))}, path)
+
+
+def keyed_columns(tables: Tables) -> list[tuple[str, str]]:
+    """The columns that rows may be found by."""
+    return [(path, name) for path, name in searched_columns(tables) if tables[path].n_rows]
+
+
+@st.composite
+def upserts(draw: st.DrawFn, tables: Tables) -> Step:
+    """Rows whose keys the table has once, and rows with other keys, in any order."""
+    path, key = draw(st.sampled_from(keyed_columns(tables)))
+    table, column = tables[path], tables[path].members[key]
+    once = [row for row, value in enumerate(column.plain) if value is not None and column.plain.count(value) == 1]
+    known = draw(st.lists(st.sampled_from(once), max_size=4, unique=True)) if once else []
+    other = draw(st.lists(values(column.kind), max_size=3, unique=True))
+    new = make_array(other, column.kind)
+    new = new.take(
+        pa.array(
+            [row for row, value in enumerate(plain(pa.chunked_array([new]))) if value not in column.plain], pa.int64()
+        )
+    )
+    n_rows, n_known = len(known) + len(new), len(known)
+    order = draw(st.permutations(range(n_rows)))
+    keys = pa.concat_arrays([column.values.take(pa.array(known, pa.int64())), new]).take(pa.array(order, pa.int64()))
+    given = {name: keys if name == key else draw(more_of(c, n_rows)) for name, c in table.members.items()}
+    is_known = [place < n_known for place in order]
+    at = itertools.count(table.n_rows)
+    rows = [known[place] if place < n_known else next(at) for place in order]
+
+    def do(file: cn.File) -> None:
+        asked = {name: own_dictionary(array) for name, array in given.items()}
+        assert file[path].upsert(asked, key) == (n_known, len(new))
+
+    after = table
+    for name, array in given.items():
+        after = after.updated(
+            name, [row for row in rows if row < table.n_rows], array.filter(pa.array(is_known, pa.bool_()))
+        )
+    after = after.appended(
+        {n: array.filter(pa.array([not one for one in is_known], pa.bool_())) for n, array in given.items()}
+    )
+    return Step(f"upsert by {key!r}: rows {known}", do, {**tables, path: after}, path, given, rows)
+
+
+@st.composite
 def additions(draw: st.DrawFn, tables: Tables) -> Step:
     """A column added; the first one of a table decides its length."""
     path = draw(st.sampled_from(with_room(tables)))
@@ -383,7 +443,9 @@ def any_steps(draw: st.DrawFn, tables: Tables) -> Step:
     if with_members(tables):
         possible += [removals, renamings, replacements, column_texts, marks_of_others]
     if with_rows(tables):
-        possible += [updates, updates]
+        possible += [updates, updates, deletions]
+    if keyed_columns(tables):
+        possible += [upserts]
     if searched_columns(tables):
         possible += [indexings]
     return draw(draw(st.sampled_from(possible))(tables))

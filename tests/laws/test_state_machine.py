@@ -244,6 +244,16 @@ class Changes(RuleBasedStateMachine):
     def truncate(self, data: st.DataObject) -> None:
         self.alone(data.draw(steps.truncations(self.tables)))
 
+    @some_rows
+    @rule(data=st.data())
+    def delete(self, data: st.DataObject) -> None:
+        self.alone(data.draw(steps.deletions(self.tables)))
+
+    @precondition(lambda machine: bool(steps.keyed_columns(machine.tables)))
+    @rule(data=st.data())
+    def upsert(self, data: st.DataObject) -> None:
+        self.alone(data.draw(steps.upserts(self.tables)))
+
     @some_room
     @rule(data=st.data())
     def add_column(self, data: st.DataObject) -> None:

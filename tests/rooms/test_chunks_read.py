@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import colonnade as cn
+from colonnade import limits
 
 ROWS = 1_050
 CHUNK_ROWS = {"a": 100, "b": 64, "c": 500, "d": 100}
@@ -245,7 +246,9 @@ METADATA: dict[str, Callable[[Any], object]] = {
     "columns": lambda table: table.columns,
     "repr": repr,
     "repr of a query": lambda table: repr(table.select("a")[10:20]),
-    "column facts": lambda table: [(c.dtype, c.filters, c.chunk_rows, c.fill) for c in map(table.__getitem__, table)],
+    "column facts": lambda table: [
+        (c.dtype, c.filters, c.chunk_rows, c.fill) for c in map(table.__getitem__, table.columns)
+    ],
     "attrs": lambda table: table.attrs,
     "count": lambda table: table[3:900].count(),
     "row numbers": lambda table: table[3:900].row_numbers(),
@@ -263,3 +266,14 @@ def test_metadata_touches_no_chunk(
         assert ask(table) is not None
         assert stream.reads
         assert touched(stream, chunk_bytes) == {}
+
+
+def test_a_preview_of_a_query_touches_the_chunks_that_it_shows(
+    file_bytes: bytes, chunk_bytes: dict[str, dict[int, tuple[int, int]]]
+) -> None:
+    """Five rows are shown: matching rows after them are neither counted nor read."""
+    with limits.override(fewest_window_rows=64, most_window_rows=64), recorded(file_bytes) as (stream, table):
+        html = table.select("b", "d").where("a >= 300")._repr_html_()
+        assert "rows where a &gt;= 300" in html and html.count("<tr>") == 2 + 5
+        found = touched(stream, chunk_bytes)
+        assert found["b"] == {1} and found["d"] == {1} and found["a"] <= {0, 1}

@@ -146,3 +146,18 @@ def test_words_for_missing_in_a_csv_are_named(tmp_path: Path) -> None:
     assert cn.read(path).slice(4).to_pylist()[0] == {"name": None, "x": None}
     assert call("append", path, write_as(".parquet", tmp_path), "--missing", "NA").exit_code == 2
     assert call("append", path, path, "--missing", "NA").exit_code == 2
+
+
+def test_delete(run: Path) -> None:
+    """By predicate; a dry run only counts. Nothing to remove is exit code 1."""
+    n_rows, first = ROWS.num_rows, ROWS.column_names[0]
+    before = run.read_bytes()
+    facts = call_json("delete", run, "events", f"{first} is missing or {first} is not missing", "--dry-run")
+    assert facts["removed"] == n_rows and facts["rows"] == 0 and facts["dry_run"] is True
+    assert run.read_bytes() == before
+    assert call("delete", run, "nothing > 3").exit_code == 2
+    assert call("delete", run, f"{first} is missing and {first} is not missing").exit_code == 1
+    assert run.read_bytes() == before
+    result = call("delete", run, "true")
+    assert result.exit_code == 0 and f"{n_rows} rows removed from /events" in result.output
+    assert len(cn.read(run, "events")) == 0

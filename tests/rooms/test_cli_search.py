@@ -951,3 +951,20 @@ def test_help_of_the_index_commands() -> None:
     assert "Build, list, drop and verify" in call("index", "--help").output
     for command in ("build", "ls", "drop", "verify"):
         assert "--json" in call("index", command, "-h").output
+
+
+def test_where_sorts_and_samples(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    cn.write(path, {"a": [3, 1, 2, 1], "-b": [1.0, 2.0, None, 4.0]}, "t")
+    assert call_json("where", path, "true", "--sort-by", "a,--b")["row_numbers"] == [3, 1, 2, 0]
+    assert call_json("where", path, "true", "--sort-by", "-b")["row_numbers"] == [0, 1, 3, 2]
+    assert call_json("where", path, "a < 3", "--sort-by", "-a", "-n", "2")["row_numbers"] == [2, 1]
+    sampled = call_json("where", path, "true", "--sample", "2", "--seed", "1")["row_numbers"]
+    assert (
+        len(sampled) == 2 and sampled == call_json("where", path, "true", "--sample", "2", "--seed", "1")["row_numbers"]
+    )
+    assert "sorted" in call("where", path, "true", "--sort-by", "a", "--explain").output
+    assert call("where", path, "true", "--sort-by", "a", "-o", str(tmp_path / "x.csv")).exit_code == 0
+    assert (tmp_path / "x.csv").read_text().splitlines()[1].startswith("1,2")
+    for wrong in (["--sort-by", "c"], ["--sort-by", ""], ["--seed", "1"], ["--sort-by", "a,a"]):
+        assert call("where", path, "true", *wrong).exit_code == 2

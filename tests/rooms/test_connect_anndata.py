@@ -456,6 +456,7 @@ def test_obs_is_not_made_longer_or_shorter_than_x(tmp_path: Path) -> None:
             lambda: file["obs"].append(more),
             lambda: file["obs"].truncate(2),
             lambda: file["var"].truncate(1),
+            lambda: file["obs"].delete([1]),
         ):
             with pytest.raises(cn.errors.UsageError, match="/X has the shape"):
                 change()

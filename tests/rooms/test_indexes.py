@@ -446,6 +446,16 @@ def change_truncate_to_nothing(table: Any) -> None:
     table.truncate(0)
 
 
+def change_delete(table: Any) -> None:
+    """Rows of several chunks, the last among them."""
+    assert table.delete([17, 18, 47, 50, 51, 52, 102]) == 7
+
+
+def change_delete_first_and_all(table: Any) -> None:
+    table.delete([0])
+    table.delete(slice(None))
+
+
 def change_grow_again(table: Any) -> None:
     rows = some_rows(table)
     table.truncate(0)

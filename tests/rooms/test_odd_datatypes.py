@@ -94,6 +94,14 @@ class TestEveryType:
             file["t"].truncate(3)
         assert stored(path) == (kind, elements[: len(elements) * 3 // N])
 
+    def test_delete(self, tmp_path: Path, name: str, chunked: bool) -> None:
+        make(path := tmp_path / "x.h5", name, chunked)
+        kind, elements = stored(path)
+        size = len(elements) // N
+        with cn.open(path, "r+") as file:
+            assert file["t"].delete([0, 2]) == 2
+        assert stored(path) == (kind, elements[size : 2 * size] + elements[3 * size :])
+
     def test_other_columns_change(self, tmp_path: Path, name: str, chunked: bool) -> None:
         make(path := tmp_path / "x.h5", name, chunked)
         before = stored(path)

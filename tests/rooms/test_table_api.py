@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 import colonnade as cn
+from colonnade import limits
 from colonnade.errors import ColumnNotFound, UsageError
 from colonnade.h5.handles import LibraryDataset
 from colonnade.h5.vetting import open_file_of
@@ -296,7 +297,7 @@ def test_root_table(tmp_path: Path) -> None:
 def test_table_facts(table: cn.Table) -> None:
     """Names, lengths, texts."""
     assert table.columns == COLUMNS
-    assert list(table) == COLUMNS
+    assert [row["ts"] for row in table] == TS.tolist() and "ts" in table and "nothing" not in table
     assert table.labels == ["id"]
     assert (len(table), table.n_rows) == (N, N)
     assert (table.path, table.layout, table.title, table.description) == ("/events", "hep001", "Run <42>", None)
@@ -915,3 +916,71 @@ def test_many_categoricals_beside_columns_of_their_names(tmp_path: Path) -> None
         "x_categories_2": ["c", "d"],
         "x_categories_categories": [3, 4],
     }
+
+
+# -- rows as dicts --
+
+
+@pytest.mark.parametrize("mode", ["r", "r+"])
+def test_rows_are_dicts(path: Path, mode: Any) -> None:
+    """A Table and a Query give their rows in turn, in any mode; a file of many columns in small batches."""
+    expected = EXPECTED.to_pylist()
+    with cn.open_table(path, "events", mode) as table, limits.override(iterated_rows=3, iterated_bytes=200):
+        assert list(table) == expected
+        assert list(table.where("ts >= 100").select("id", "ts")) == [
+            {"id": row["id"], "ts": row["ts"]} for row in expected if row["ts"] >= 100
+        ]
+        assert list(table.take([4, 1, 1])) == [expected[4], expected[1], expected[1]]
+        assert list(table.head(0)) == []
+        assert list(table.head(2).select()) == [{}, {}]
+        assert next(iter(table.where("ts > 50"))) == expected[6]
+
+
+def test_rows_are_read_as_they_are_asked_for(tmp_path: Path) -> None:
+    cn.write(tmp_path / "x.h5", {"a": range(10_000)}, columns={"a": {"chunk_rows": 100}})
+    with cn.open_table(tmp_path / "x.h5") as table, limits.override(iterated_bytes=800):
+        asked: list[int] = []
+        plain = table.batches
+        batches = lambda rows: (asked.append(batch.num_rows) or batch for batch in plain(rows))  # noqa: E731
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cn.table.rows.Query, "batches", lambda _query, rows: batches(rows))
+            rows = iter(table)
+            assert [next(rows)["a"] for _ in range(150)] == list(range(150))
+        assert asked == [100, 100]
+
+
+def test_a_change_meanwhile_ends_the_iteration(path: Path) -> None:
+    with cn.open_table(path, "events", "r+") as table, limits.override(iterated_bytes=100):
+        rows = iter(table)
+        next(rows)
+        table.truncate(20)
+        with pytest.raises(cn.errors.ConflictError, match="was changed"):
+            list(rows)
+        assert len(list(table)) == 20
+
+
+def test_rows_that_do_not_exist_are_index_errors(table: cn.Table) -> None:
+    """Integers out of range, as for a list; the error is a UsageError too, and knows the row."""
+    query = table.where("ts > 100")
+    for take in (
+        lambda row: table[row],
+        lambda row: query[row],
+        lambda row: table["ts"][row],
+        lambda row: table["ts"][[row]],
+        lambda row: table["ts"].raw[row],
+        lambda row: table.take([row]),
+    ):
+        for row in (10**9, -(10**9), 10**30, N, -N - 1):
+            with pytest.raises(IndexError, match=f"there is no row {row}: there are ") as caught:
+                take(row)
+            assert isinstance(caught.value, cn.errors.RowNotFound) and caught.value.row == row
+
+
+def test_columns_are_offered_by_the_tab_key(path: Path) -> None:
+    with cn.open(path) as file:
+        table = file["events"]
+        assert file._ipython_key_completions_() == ["events"]
+        assert table._ipython_key_completions_() == [*COLUMNS, "id"]
+        assert table.select("ts")._ipython_key_completions_() == ["ts"]
+        assert "ts" in table and "id" in table and "nothing" not in table and 3 not in table
+        assert "ts" in table.select("ts") and "ts" not in table.select("id")

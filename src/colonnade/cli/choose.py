@@ -118,6 +118,15 @@ def asked_columns(table: Table, asked: tuple[str, ...]) -> list[str]:
     return list(dict.fromkeys(table[name].name for name in names))
 
 
+def asked_order(table: Table, text: str) -> list[tuple[str, str]]:
+    """The columns of --sort-by with their directions: a minus before a name means descending."""
+    keys = []
+    for name in [text] if text in table else _split(text):
+        descending = name.startswith("-") and name not in table
+        keys.append((name.removeprefix("-"), "descending") if descending else (name, "ascending"))
+    return keys
+
+
 def _split(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 

@@ -301,6 +301,22 @@ def convert(
 
 @command
 @file_argument
+@click.argument("given", nargs=-1, metavar="[TABLE] PREDICATE")
+@click.option("-n", "--dry-run", is_flag=True, help="Only show how many rows would be removed.")
+@links_option
+def delete(file: str, given: tuple[str, ...], dry_run: bool, links: Links, as_json: bool) -> int:
+    """Remove the rows of TABLE for which PREDICATE is true: all of them, or none.
+
+    PREDICATE is written as for "where"; "true" is for all rows. TABLE may be left out when FILE holds one table. Exit
+    code 1 when no row matches.
+    """
+    from colonnade.cli.rewrite import delete_rows
+
+    return delete_rows(file, given, dry_run, links, as_json)
+
+
+@command
+@file_argument
 @click.option("--chunk-rows", callback=rows_or_auto, metavar="ROWS|auto", help="Rows per chunk of all columns.")
 @click.option(
     "--filters",
@@ -335,6 +351,11 @@ def repack(file: str, chunk_rows: int | Literal["auto"] | None, filters: str | N
     "-o", "--output", "out", metavar="OUT", help="The file to write: .csv .tsv .jsonl .arrow .parquet; - is stdout."
 )
 @click.option("--row-numbers", is_flag=True, help="Print the row numbers instead, one per line.")
+@click.option(
+    "--sort-by", metavar="COLUMNS", help="Sort the rows, such as --sort-by ts,-energy: a minus is descending."
+)
+@click.option("--sample", type=click.IntRange(min=0), metavar="N", help="Only N of the matching rows, at random.")
+@click.option("--seed", type=click.IntRange(min=0), help="The same seed gives the same sample.")
 @explain_option
 @trust_option
 @links_option
@@ -346,6 +367,9 @@ def where(
     form: str | None,
     out: str | None,
     row_numbers: bool,
+    sort_by: str | None,
+    sample: int | None,
+    seed: int | None,
     explain: bool,
     trust: Trust,
     links: Links,
@@ -363,7 +387,7 @@ def where(
     """
     from colonnade.cli.where import ReadOptions, find_rows
 
-    wish = ReadOptions(columns, n_rows, form, out, row_numbers, explain)
+    wish = ReadOptions(columns, n_rows, form, out, row_numbers, explain, sort_by, sample, seed)
     return find_rows(file, given, wish, trust, as_json, links)
 
 

@@ -1,4 +1,4 @@
-"""`append`, `convert` and `repack`: add rows to a table, or write a file again."""
+"""`append`, `delete`, `convert` and `repack`: add or remove rows of a table, or write a file again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from colonnade.cli.answer import FINDINGS, FINE, print_json
-from colonnade.cli.choose import only_table
+from colonnade.cli.choose import asked_matches, matching, only_table
 from colonnade.cli.progress import counting_bytes, counting_rows
 from colonnade.cli.text import cell, open_console, plural
 from colonnade.converting import convert
@@ -54,6 +54,28 @@ def append_rows(file: str, source: InputSource, table: str | None, create: bool,
         message = f"{plural(added, 'row')} added to {facts['table']} of {file}, which has {facts['rows']:,} now"
         open_console().print(cell(message), soft_wrap=True)
     return FINE
+
+
+def delete_rows(file: str, given: Sequence[str], dry_run: bool, links: Links, as_json: bool) -> int:
+    with open(file, "r" if dry_run else "r+", links=links) as opened:
+        table, predicate = asked_matches(opened, given, needed=True)
+        query = matching(opened, table, predicate)
+        removed = query.count() if dry_run else table.delete(query)
+        facts = {
+            "file": opened.name,
+            "table": table.path,
+            "predicate": predicate,
+            "removed": removed,
+            "dry_run": dry_run,
+        }
+        n_rows = table.n_rows - removed if dry_run else table.n_rows
+    if as_json:
+        print_json({**facts, "rows": n_rows})
+    else:
+        done, now = ("would be removed", "would have") if dry_run else ("removed", "has")
+        message = f"{plural(removed, 'row')} {done} from {facts['table']} of {file}, which {now} {n_rows:,} now"
+        open_console().print(cell(message.removesuffix(" now") if dry_run else message), soft_wrap=True)
+    return FINE if removed else FINDINGS
 
 
 def _append(opened: File, source: InputSource, table: str | None, create: bool) -> tuple[Table, int]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from colonnade import limits
 from colonnade.arrays import Int64s
 from colonnade.cli.answer import FINDINGS, FINE, Facts, json_line, print_json, printable, stream_json
-from colonnade.cli.choose import asked_columns, asked_matches, file_facts, matching, read_columns
+from colonnade.cli.choose import asked_columns, asked_matches, asked_order, file_facts, matching, read_columns
 from colonnade.cli.progress import counting_rows, ignore_progress, waiting
 from colonnade.cli.text import cell, columns_shown, open_console, plural, say, show_side_by_side, show_unreadable
 from colonnade.cli.values import plain_values
@@ -57,6 +57,9 @@ class ReadOptions:
     out: str | None
     row_numbers: bool
     explain: bool
+    sort_by: str | None = None
+    sample: int | None = None
+    seed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,12 @@ def _question(file: File, given: Sequence[str], wish: ReadOptions) -> Question:
     table, predicate = asked_matches(file, given, needed=True)
     assert predicate is not None  # it was required
     query = matching(file, table, predicate)
+    if wish.sample is not None:
+        query = query.sample(wish.sample, seed=wish.seed)
+    elif wish.seed is not None:
+        raise UsageError("--seed is for --sample")
+    if wish.sort_by is not None:
+        query = query.sort_by(*asked_order(table, wish.sort_by))
     return Question(
         file, table, predicate, query, asked_columns(table, wish.columns), wish.most, strict=bool(wish.columns)
     )
@@ -132,6 +141,7 @@ def plan_facts(plan: Plan) -> Facts:
         "indexes_used": [asdict(used) for used in plan.indexes_used],
         "indexes_skipped": [asdict(skipped) for skipped in plan.indexes_skipped],
         "columns": [asdict(column) for column in plan.columns],
+        "sorted": plan.sorted,
         "left_to_library": [asdict(left) for left in plan.left_to_library],
         "chunks_read": plan.chunks_read,
         "chunks_total": plan.chunks_total,

@@ -314,10 +314,12 @@ def _one(array: pa.Array) -> object:
     return np.timedelta64(number, unit)
 
 
-def python_rows(table: pa.Table) -> list[dict[str, object]]:
+def python_rows(table: pa.Table | pa.RecordBatch) -> list[dict[str, object]]:
     """The rows of a table as dicts."""
-    columns = [python_values(column) for column in table.columns]
-    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+    if not table.num_columns:
+        return [{} for _ in range(table.num_rows)]
+    columns, names = [python_values(column) for column in table.columns], table.schema.names
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def plain_array(array: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -26,6 +26,7 @@ from colonnade.h5.row_sink import RowSink, can_column_grow, resize, write_rows
 from colonnade.model import ColumnInfo, ColumnOptions, Plain, StoredType
 from colonnade.nodes import EditableDataset, EditableGroup
 from colonnade.nodes.elements import default_chunk_rows, is_shown_as_stored
+from colonnade.selection import Selection
 from colonnade.stored_dtypes import memory_dtype
 
 
@@ -99,6 +100,11 @@ class CarriedWriter:
         """Keep only the first `n_rows` rows."""
         resize(self._dataset, n_rows)
         self._n_rows = n_rows
+
+    def remove(self, rows: Selection) -> None:
+        """Remove these rows: those after them move up, as they are stored."""
+        RowSink(self._dataset, self._column.type).close_gaps(rows, self._n_rows)
+        self.truncate(self._n_rows - rows.count)
 
     def finish(self) -> WrittenColumn:
         column = self._column

@@ -25,7 +25,7 @@ from colonnade.filters.read_plan import MOST_AT_ONCE
 from colonnade.format.values import DecodedValues, stored_dtype
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
 from colonnade.nodes import Group
-from colonnade.selection import RowNumbers
+from colonnade.selection import RowNumbers, Selection
 from colonnade.sparse.create import SparseOptions, plan
 from colonnade.sparse.draft import SparseDraft
 from colonnade.sparse.rows import SparseRows
@@ -85,6 +85,7 @@ class SparseColumnWriter:
         self._given = plain_type(kind)
         self._options = options
         self._n_taken = 0
+        self._before: SparseRows | None = None  # the rows of an existing column
         _refuse_options(name, options)
         self._form = _form_of(self._given, name)
         try:
@@ -109,6 +110,7 @@ class SparseColumnWriter:
         writer._units = column.units
         writer._n_taken = column.n_rows
         writer._draft = SparseDraft(rows.info, is_new=False)
+        writer._before = rows
         return writer
 
     def start(self, group: Group, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
@@ -131,6 +133,21 @@ class SparseColumnWriter:
     def truncate(self, n_rows: int) -> None:
         """Keep only the first `n_rows` rows."""
         self._draft.n_rows = self._n_taken = n_rows
+
+    def remove(self, rows: Selection) -> None:
+        """Remove these rows: those after them move up."""
+        assert self._before is not None  # by `resume`
+        first = int(rows.starts[0])
+        self._draft.cut(first)
+        for begin, places, values in self._before.cells(first):
+            numbers = places + begin
+            stays = (numbers >= first) & ~rows.holds(numbers)
+            numbers = numbers[stays] - rows.n_before(numbers[stays])
+            if len(numbers):
+                n_added = int(numbers[-1]) + 1 - self._draft.n_rows
+                self._draft.add(n_added, numbers - self._draft.n_rows, values[stays])
+        self._n_taken -= rows.count
+        self._draft.n_rows = self._n_taken  # the last rows may be missing
 
     def _cells(self, array: pa.Array, first_row: int) -> tuple[RowNumbers, np.ndarray]:
         """The row numbers of the rows that are not missing, and their elements."""

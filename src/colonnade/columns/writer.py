@@ -53,6 +53,7 @@ from colonnade.h5.row_sink import CannotSkipFilter, RowSink, can_column_grow, re
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions
 from colonnade.nodes import EditableDataset, EditableGroup
 from colonnade.nodes.elements import default_chunk_rows
+from colonnade.selection import Selection
 from colonnade.stored_dtypes import memory_dtype
 from colonnade.threads import default_threads
 
@@ -324,6 +325,17 @@ class ColumnWriter:
             self._copy_without_scale_offset()
         self._n_taken = self._n_written = n_rows
 
+    def remove(self, rows: Selection) -> None:
+        """Remove these rows: those after them move up, as they are stored."""
+        if self._n_written - int(rows.starts[0]) - self._dataset.written_rows() > MOST_UNWRITTEN_COPIED:
+            raise self._mostly_unwritten("rows of it are not moved")
+        try:
+            self._open_sink().close_gaps(rows, self._n_written)
+        except CannotSkipFilter:  # the only chunk: nothing was written yet
+            self._copy_without_scale_offset()
+            self._open_sink().close_gaps(rows, self._n_written)
+        self.truncate(self._n_written - rows.count)
+
     @property
     def n_rows(self) -> int:
         """The number of rows so far, including those that existed before."""
@@ -551,11 +563,7 @@ class ColumnWriter:
             self._form = form
             return
         if self._opened is not None and self._n_written - self._dataset.written_rows() > MOST_UNWRITTEN_COPIED:
-            raise FormatError(
-                f"column {self.name!r} claims {self._n_written:,} rows, most of which were never written: it is not "
-                "copied into another form",
-                column=self.name,
-            )
+            raise self._mostly_unwritten("it is not copied into another form")
         aside = f"{self._link}\x01aside"
         chunk_rows = chunk_rows or self._fitting_chunk_rows(form)
         self._plan = replace(self._plan, type=form.stored, fill=self._stored_fill(form), chunk_rows=chunk_rows)
@@ -573,6 +581,10 @@ class ColumnWriter:
         unlink(self._group, self._link)
         rename(self._group, aside, self._link)
         self._opened, self._form = dataset, form
+
+    def _mostly_unwritten(self, so: str) -> FormatError:
+        reason = f"column {self.name!r} claims {self._n_written:,} rows, most of which were never written: {so}"
+        return FormatError(reason, column=self.name)
 
     def _copy_without_scale_offset(self) -> None:
         """Copy the rows, fewer than a chunk, into a dataset whose filters hold every value."""

@@ -174,7 +174,7 @@ def append(
     table.check_is_whole()
     source = _source_for(table, data)
     if writers is None or writers.checked is None or source.ranges or not source.schema.equals(writers.checked):
-        _check_columns(table.info, source)
+        check_columns(table.info, source)
     table, defined = _defined(table, {f.name: f.type for f in source.schema}, source.notes)
     indexes = table.indexes.open()  # before a column without chunks is copied into chunks
     if writers is None or defined:
@@ -255,13 +255,16 @@ def _follow(
     indexes: Sequence[OpenIndex],
     changed: Mapping[str, Selection],
     written: Sequence[WrittenColumn],
+    removed: Selection | None = None,
 ) -> None:
     """Update the search indexes to the current table (M2). `changed` is empty where rows were appended or removed."""
     table.indexes.distrust_sharers([table.info.by_name[name] for name in changed] or table.info.members)
     if indexes:
         now = table.layout.describe(table.group, table.info.path)
         replaced = {column.name for column in written if column.replaced}
-        Indexes(table.group, table.layout, now, table.receipts).follow(indexes, changed, table.info.n_rows, replaced)
+        Indexes(table.group, table.layout, now, table.receipts).follow(
+            indexes, changed, table.info.n_rows, replaced, removed
+        )
 
 
 def _follow_face(table: OpenTable, touched: Touched) -> None:
@@ -270,10 +273,11 @@ def _follow_face(table: OpenTable, touched: Touched) -> None:
         follow_face(table.face, table.group, table.layout, table.info, touched)
 
 
-def _check_columns(info: TableInfo, source: Source) -> None:
+def check_columns(info: TableInfo, source: Source, partly: bool = False) -> None:
+    """Refuse rows that do not have the columns of the table, or values of another type. partly: columns may lack."""
     given = set(source.schema.names) | set(source.ranges)
     known = set(info.by_name)
-    lacking = sorted(name for name in known - given if not is_carried(info.by_name[name]))
+    lacking = [] if partly else sorted(name for name in known - given if not is_carried(info.by_name[name]))
     odd = sorted(given - known)
     if lacking or odd:
         parts = [f"it lacks {', '.join(map(repr, lacking))}"] if lacking else []
@@ -388,6 +392,23 @@ def truncate(table: OpenTable, n_rows: int) -> None:
     table.layout.edit.count_rows(table.group, n_rows)
     _follow(table, indexes, {}, written)
     _follow_face(table, {})
+    table.put(written)
+
+
+def delete(table: OpenTable, rows: Selection) -> None:
+    """Remove these rows, of which there is at least one. Those after them move up; chunks before them are not read."""
+    table.check_is_whole()
+    indexes = table.indexes.open()
+    writers = [table.resume(column) for column in table.info.members]
+    for writer in writers:
+        writer.remove(rows)
+    written = [writer.finish() for writer in writers]
+    n_rows = table.info.n_rows - rows.count
+    table.layout.edit.extend(table.group, table.info, written)
+    table.layout.edit.count_rows(table.group, n_rows)
+    _follow(table, indexes, {}, written, rows)
+    moved = Selection.of(int(rows.starts[0]), n_rows)
+    _follow_face(table, dict.fromkeys(table.info.by_name, moved))
     table.put(written)
 
 

@@ -149,9 +149,14 @@ class Indexes:
     # -- in sync with changes --
 
     def follow(
-        self, before: Sequence[OpenIndex], changed: Mapping[str, Selection], n_before: int, replaced: Collection[str]
+        self,
+        before: Sequence[OpenIndex],
+        changed: Mapping[str, Selection],
+        n_before: int,
+        replaced: Collection[str],
+        removed: Selection | None = None,
     ) -> None:
-        """Update the indexes after rows of these columns were changed, appended or truncated.
+        """Update the indexes after rows of these columns were changed, appended or truncated, or rows were removed.
 
         `before` are the indexes before the change; self.info is the current table. The rows of `replaced` columns are
         in a new dataset, to which no index refers yet. An index that cannot be updated is removed.
@@ -165,7 +170,7 @@ class Indexes:
             if column is None or opened.index is None or opened.info.kind not in KINDS:
                 self._detach(opened.placed)
             elif not moved and _is_stored_alike(column, opened.index.column):
-                self._refresh(opened, column, touched, n_before)
+                self._refresh(opened, column, touched, n_before, removed)
             else:
                 self._rebuild(opened, column)
 
@@ -178,14 +183,21 @@ class Indexes:
         for key in [key for key in self.receipts if key[0] in sharing]:
             del self.receipts[key]
 
-    def _refresh(self, opened: OpenIndex, column: ColumnInfo, touched: Selection, n_before: int) -> None:
+    def _refresh(
+        self, opened: OpenIndex, column: ColumnInfo, touched: Selection, n_before: int, removed: Selection | None
+    ) -> None:
         key = self._place(column.name, opened.info.name)
         kind = KINDS[opened.info.kind]
         assert opened.index is not None  # otherwise it would have been removed
         index = kind.open(opened.placed.dataset, opened.index.column, opened.index.receipt)
         try:
             has_room = all(writing.can_grow(editable(dataset)) for dataset in index.datasets())
-            dataset = index.refresh(self.reader(column), touched, n_before, index.options()) if has_room else None
+            if not has_room:
+                dataset = None
+            elif removed is None:
+                dataset = index.refresh(self.reader(column), touched, n_before, index.options())
+            else:
+                dataset = index.remove(self.reader(column), removed, n_before, index.options())
         except (*BAD_INDEX, writing.CannotSkipFilter):
             dataset = None
         if dataset is None:

@@ -23,8 +23,10 @@ import numpy as np
 from h5py import h5d, h5s, h5t
 from h5py._objects import phil
 
+from colonnade import limits
 from colonnade.arrays import Image
 from colonnade.dataclass import dataclass, replace
+from colonnade.errors import UnsupportedError
 from colonnade.filters.apply import Habit, Packer
 from colonnade.filters.codecs import Data
 from colonnade.filters.undo import Pipeline
@@ -39,8 +41,9 @@ from colonnade.model import ColumnInfo, StoredType
 from colonnade.nodes import DatasetHandle
 from colonnade.nodes.chunk_source import ChunkSource, by_chunk
 from colonnade.nodes.damage import hdf5_errors
-from colonnade.selection import RowNumbers
-from colonnade.stored_dtypes import raw_dtype
+from colonnade.nodes.elements import is_shown_as_stored
+from colonnade.selection import RowNumbers, Selection
+from colonnade.stored_dtypes import memory_dtype, raw_dtype
 from colonnade.threads import begin
 
 if TYPE_CHECKING:
@@ -256,6 +259,49 @@ class RowSink:
         self._pack(first, self._as_stored(whole), held)
         if n_rows < self._chunk_rows:
             self.drain()  # the only chunk: whether it must be copied into another dataset is to be known now
+
+    def close_gaps(self, removed: Selection, n_rows: int) -> None:
+        """Move the rows after removed ones up, as they are stored. The rows at the end are still to be cut off."""
+        if is_shown_as_stored(self._stored):
+            raise UnsupportedError(
+                f"cannot remove rows: elements of type {self._stored} cannot be moved. Drop the column first",
+                feature=str(self._stored),
+            )
+        at = int(removed.starts[0])
+        parts: list[Image] = []  # that do not fill a chunk yet
+        for part in self._kept(removed, n_rows):
+            parts.append(part)
+            n_waiting = sum(map(len, parts))
+            edge = (at + n_waiting) // self._chunk_rows * self._chunk_rows if self._chunk_rows else at + n_waiting
+            if edge > at:
+                image = (
+                    np.concatenate(parts) if len(parts) > 1 else part
+                )  # pointers in it are valid only until the next
+                self.write(at, image, edge - at)
+                parts, at = [image[edge - at :]], edge
+        rest = np.concatenate(parts) if parts else np.empty(0)
+        self.write(at, rest, len(rest))
+        self.drain()
+
+    def _kept(self, removed: Selection, n_rows: int) -> Iterator[Image]:
+        """The rows that are not removed, from the first removed one on, a few MiB at a time."""
+        first, chunk_rows = int(removed.starts[0]), max(self._chunk_rows, 1)
+        most = max(1, limits.now.piece_bytes // self._stored.size)
+        step = most // chunk_rows * chunk_rows or most
+        dtype, info = memory_dtype(self._stored), describe_dataset(self._dataset)
+        for start in range(first // step * step, n_rows, step):
+            left = removed.complement(max(start, first), min(start + step, n_rows))
+            if not left:
+                continue
+            low, count = int(left.starts[0]), left.span
+            places = None if left.count == count else left.rows() - low
+            image = self.read(low, count, dtype)
+            if image is not None:
+                yield image if places is None else image[places]
+                continue
+            self.drain()
+            with reading(self._dataset, info, low, count) as image:
+                yield image if places is None else image[places]
 
     def cut(self, n_rows: int) -> None:
         """Keep the first rows only."""

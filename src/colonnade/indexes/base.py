@@ -324,6 +324,19 @@ class Index(ABC):
         """The number of rows for which the leaf is true; None if that requires listing them."""
         return None
 
+    def ordered_rows(self) -> Places | None:
+        """All rows in increasing order, NaN after the numbers and missing rows last; None if the index has no order."""
+        return None
+
+    def first_rows(
+        self, n_rows: int, descending: bool, whole_groups: bool, by_row: bool
+    ) -> Places | Asking[Places | None] | None:
+        """The first of all rows by their keys, not in this order; None if the index does not know them.
+
+        whole_groups: with them all rows whose key equals that of the last of them; otherwise earlier rows come first.
+        """
+        return None
+
     def known(self) -> Known | Asking[Known | None] | None:
         """Statistics of the whole column; None if the index does not know them for less than reading the column."""
         return None
@@ -335,6 +348,11 @@ class Index(ABC):
     @abstractmethod
     def refresh(self, source: ChangedSource, changed: Selection, n_before: int, options: Options) -> Dataset | None:
         """Update the index after these rows were changed or added. Returns its dataset, or None if it cannot."""
+
+    def remove(self, source: ChangedSource, removed: Selection, n_before: int, options: Options) -> Dataset | None:
+        """Update the index after these rows were removed and those after them moved up, as `refresh` does."""
+        moved = Selection.of(int(removed.starts[0]), source.column.n_rows)
+        return self.refresh(source, moved, n_before, options)
 
     def refreshed(self) -> Digests | None:
         """After `refresh`, the digests of all its bytes; None if the caller must read the index to get them."""

@@ -223,6 +223,32 @@ class SortedRowsIndex(Index):
         outside = list(zip(edges[0::2], edges[1::2], strict=True))
         return [(a, b) for a, b in [*outside, nan] if a < b]
 
+    def ordered_rows(self) -> Places:
+        self._check_attributes(self._attributes_digest())
+        n_values, n_rows = self.n_values, self.column.n_rows
+        n_missing = self._tails[0]
+        values, missing = self.rows(0, n_values), self.rows(n_values, n_values + n_missing)
+        return np.concatenate([values, self.rows(n_values + n_missing, n_rows), missing])
+
+    def first_rows(self, n_rows: int, descending: bool, whole_groups: bool, by_row: bool) -> Asking[Places | None]:
+        self._check_attributes(self._attributes_digest())
+        n_values = self.n_values
+        if not 0 < n_rows <= n_values:
+            return None
+        if not descending and not whole_groups:
+            return self.rows(0, n_rows)
+        last = n_values - n_rows if descending else n_rows - 1
+        search = _Search(self, by_row)
+        key = yield from search.key(last)
+        start = yield from search.place(key, after=False)
+        stop = yield from search.place(key, after=True, least=start)
+        before = self.rows(stop, n_values) if descending else self.rows(0, start)
+        if not whole_groups:
+            stop = start + n_rows - len(before)  # rows with equal keys are in their order
+        elif stop - start > limits.now.top_rows:
+            return None
+        return np.concatenate([before, self.rows(start, stop)])
+
     def _span(self, test: Interval, by_row: bool) -> Asking[tuple[int, int]]:
         search = _Search(self, by_row)
         start, stop, near = 0, self.n_values, None
@@ -272,14 +298,22 @@ class SortedRowsIndex(Index):
         if changed.within(0, min(n_before, n_rows)):
             return self._sort_anew(source, options)
         if n_rows < n_before:
-            if n_before * 8 > options.memory:
-                return self._sort_anew(source, options)
-            order = self._cut(n_rows)
-            self._part = self._read_tails = None
-            writing.resize(editable(self.dataset), n_rows)
-            write_order(editable(self.dataset), order, column)
-            return self.dataset
+            return self.remove(source, Selection.of(n_rows, n_before), n_before, options)
         return self._grow(source, n_before, options)
+
+    def remove(self, source: ChangedSource, removed: Selection, n_before: int, options: Options) -> Dataset | None:
+        """Leave the removed rows out and renumber the others: the column is not read."""
+        n_rows = source.column.n_rows
+        if n_before * 8 > options.memory:
+            return self._sort_anew(source, options)
+        parts = [rows[~removed.holds(rows)] for rows in self._parts(n_before)]
+        if sum(map(len, parts)) != n_rows:
+            raise ChangedError("it does not hold each row once")
+        values, missing, nan = (rows - removed.n_before(rows) for rows in parts)
+        self._part = self._read_tails = None
+        writing.resize(editable(self.dataset), n_rows)
+        write_order(editable(self.dataset), _Merged(values, missing, nan), source.column)
+        return self.dataset
 
     def _grow(self, source: ChangedSource, n_before: int, options: Options) -> Dataset | None:
         """Merge the rows from `n_before` on into the others. Rows with smaller keys than all of them are not moved."""
@@ -353,12 +387,6 @@ class SortedRowsIndex(Index):
         n_missing, n_nan = self._tails
         n = n_before - n_missing - n_nan
         return whole[:n], whole[n : n + n_missing], whole[n + n_missing :]
-
-    def _cut(self, n_rows: int) -> SortOrder:
-        whole = self.dataset.describe().shape
-        assert whole is not None  # an index has a length
-        values, missing, nan = (rows[rows < n_rows] for rows in self._parts(whole[0]))
-        return _Merged(values, missing, nan)
 
     def verify(self, source: KeySource, options: Options) -> Iterator[Wrong]:
         with sorter(options.memory) as order:
@@ -494,7 +522,7 @@ class _Search:
     def _keys(self, places: Sequence[int]) -> Asking[list[Key]]:
         """The keys of the rows at these increasing positions of the order."""
         if len(places) == 1:
-            return [(yield from self._at(places[0]))]
+            return [(yield from self.key(places[0]))]
         if all(place in self._known for place in places):
             return [self._known[place] for place in places]
         keys = yield self._index.probe(self._index.rows_at(places))
@@ -503,7 +531,7 @@ class _Search:
                 self._note(place, key)
         return keys
 
-    def _at(self, place: int) -> Asking[Key]:
+    def key(self, place: int) -> Asking[Key]:
         """The key of the row at a position of the order."""
         if place not in self._known:
             keys = yield self._index.probe([self._index.row(place)])
@@ -597,7 +625,7 @@ class _Search:
             return (low + high) // 2
         first = low - 1 if low - 1 in self._known else low
         end = high if high in self._known else high - 1
-        a, b, wanted = float((yield from self._at(first))), float((yield from self._at(end))), float(key)
+        a, b, wanted = float((yield from self.key(first))), float((yield from self.key(end))), float(key)
         if not a < b or not math.isfinite(b - a):
             return (low + high) // 2
         share = min(max((wanted - a) / (b - a), 0.0), 1.0)

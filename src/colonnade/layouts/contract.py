@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from colonnade.layouts.conversion import Conversion
     from colonnade.layouts.index_home import IndexPlan, PlacedIndex
     from colonnade.nodes.protocols import Child, Notes
+    from colonnade.selection import Selection
     from colonnade.sparse.draft import SparseDraft
     from colonnade.sparse.rows import SparseRows
 
@@ -64,13 +65,15 @@ class NewWriter(Protocol):
 
 
 class ResumedWriter(Protocol):
-    """Appends to, overwrites or truncates the rows of an existing column. `finish` may be called several times."""
+    """Appends to, overwrites, truncates or removes the rows of an existing column. `finish` may be called several
+    times. Removed rows are followed by others that move up; there is at least one."""
 
     name: str
 
     def write(self, array: pa.Array) -> None: ...
     def overwrite(self, rows: Int64s, array: pa.Array) -> None: ...
     def truncate(self, n_rows: int) -> None: ...
+    def remove(self, rows: Selection) -> None: ...
     def finish(self) -> WrittenColumn: ...
 
 

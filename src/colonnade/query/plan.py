@@ -85,7 +85,8 @@ class ColumnRead:
 class Plan:
     """What a query reads. `str()` describes it; `found` holds the rows.
 
-    left_to_library: what libhdf5 reads because colonnade's own reader does not know a feature.
+    left_to_library: what libhdf5 reads because colonnade's own reader does not know a feature. sorted: by what rows are
+    sorted, and how.
 
     >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
     >>> t = cn.open_table("run.h5", "events")
@@ -101,6 +102,7 @@ class Plan:
     indexes_skipped: list[IndexSkipped] = field(default_factory=list)
     columns: list[ColumnRead] = field(default_factory=list)
     left_to_library: tuple[LibraryRead, ...] = ()
+    sorted: str | None = None
 
     @property
     def rows_to_test(self) -> Selection:
@@ -133,6 +135,8 @@ class Plan:
         for read in self.columns:
             chunks = f"{read.chunks_read:,} of {read.chunks_total:,} chunks, for the {read.why}"
             lines.append(("read" if read.chunks_read else "not read", read.column, chunks))
+        if self.sorted is not None:
+            lines.append(("sorted", "", self.sorted))
         lines += [("by libhdf5", left.path, left.why) for left in self.left_to_library]
         return lines
 
@@ -175,7 +179,7 @@ class Planner:
         self.used: list[IndexUsed] = []
         self.skipped: dict[tuple[str, str], IndexSkipped] = {}
         for opened in sorted(indexes, key=_rank):
-            why = _why_not(opened, trust)
+            why = why_not(opened, trust)
             if why is None and opened.index is not None:
                 self._by_column.setdefault(opened.info.column, []).append((opened.info, opened.index))
             else:
@@ -276,7 +280,7 @@ def _rank(opened: OpenIndex) -> float:
     return math.inf if kind is None else kind.rank
 
 
-def _why_not(opened: OpenIndex, trust: Trust) -> str | None:
+def why_not(opened: OpenIndex, trust: Trust) -> str | None:
     """Why an index may not be used at all; None when it may."""
     if trust == "never":
         return 'trust="never"'

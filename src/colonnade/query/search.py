@@ -103,6 +103,10 @@ class Search:
         kept = asked[every[places] == asked] if len(every) else asked[:0]
         return kept[: self._limit]
 
+    def selection(self) -> Selection:
+        """The rows that match, whatever their order."""
+        return Selection.joined(list(self._selections())) if self._limit is None else _as_selection(self.rows())
+
     def parts(self, most: int) -> Iterator[RowNumbers]:
         """The matching rows in parts of `most` rows (the last one shorter), found as they are requested."""
         if not self._is_plain:

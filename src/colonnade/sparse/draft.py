@@ -45,8 +45,13 @@ class SparseDraft:
         self._parts: list[ChunkChange | tuple[int, int, int]] = []  # in memory, or number, offset, count in the spool
         self._n_held = 0
         self._spool: IO[bytes] | None = None
+        self.n_kept: int | None = None  # rows that stay; those after them are removed before rows are appended
         self._changed: tuple[Positions, DecodedValues] | None = None
         self._erased: Positions | None = None
+
+    def cut(self, n_rows: int) -> None:
+        """Keep the first rows only; others may be appended then."""
+        self.n_kept = self.n_rows = n_rows
 
     def add(self, n_rows: int, places: Positions, values: DecodedValues) -> None:
         """Append `n_rows` rows, of which those at `places` have values."""
@@ -156,6 +161,10 @@ def _put(editor: Editor, path: str, draft: SparseDraft, header: int | None) -> N
         space = Dataspace((draft.n_rows,), draft.info.space.max_shape)
         put_dataset(editor, header, replace(draft.info, name=path, space=space, attributes=messages))
     threads = default_threads()
+    if draft.n_kept is not None:
+        source = editor.renew()
+        info = describe(source, read_messages(source, header), path)
+        change_rows(editor, header, info, draft.n_kept, iter(()), threads)
     for parts in (draft.erased(), draft.changed(), draft.added()):
         source = editor.renew()
         info = describe(source, read_messages(source, header), path)

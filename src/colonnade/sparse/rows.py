@@ -74,6 +74,10 @@ class SparseRows:
             missing[low:high][defined] = False
         return image, missing
 
+    def cells(self, start: int) -> Iterator[tuple[int, Positions, DecodedValues]]:
+        """First row, positions and values of each stored chunk with rows from `start` on, in order."""
+        return self._chunks(start, self.info.space.shape[0])
+
     def _blank(self, count: int) -> tuple[DecodedValues, MissingRows]:
         """`count` missing rows: zeros, or the first member of an enum, which may have no member 0."""
         image = np.zeros(count, dtype=memory_dtype(self.info.type))

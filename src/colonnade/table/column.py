@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, SupportsIndex, overload
 import numpy as np
 import pyarrow as pa
 
-from colonnade.errors import UsageError
+from colonnade.errors import RowNotFound, UsageError
 from colonnade.model import ColumnInfo, IndexInfo, StoredType, shown_name
 from colonnade.nodes.attributes import Attributes
 from colonnade.sealed import Sealed
@@ -234,7 +234,6 @@ class Column(Sealed):
         """column[10:20] and column[[3, 1]] as NumPy (masked where rows are missing), column[5] as one value."""
         from colonnade.columns.arrow_types import python_values
         from colonnade.exchange.numpy_out import to_numpy
-        from colonnade.table.show import rows_text
 
         if isinstance(item, slice):
             return to_numpy(self._read(item, dictionaries=True))
@@ -245,7 +244,7 @@ class Column(Sealed):
         except TypeError:
             raise UsageError(f"take values with a number, a slice or a list of numbers, not {item!r}") from None
         except IndexError:
-            raise UsageError(f"there is no row {item}: the column has {rows_text(self.n_rows)}") from None
+            raise RowNotFound(operator.index(item), self.n_rows) from None
         return python_values(self._read(range(row, row + 1)))[0]
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
@@ -289,8 +288,6 @@ class RawRows(Sealed):
     @overload
     def __getitem__(self, item: SupportsIndex) -> Cell: ...
     def __getitem__(self, item: SupportsIndex | slice | list[int] | tuple[int, ...] | np.ndarray) -> Cell:
-        from colonnade.table.show import rows_text
-
         if isinstance(item, slice):
             rows = range(len(self))[item]
             if not rows:
@@ -304,5 +301,5 @@ class RawRows(Sealed):
         except TypeError:
             raise UsageError(f"take rows with a number, a slice or a list of numbers, not {item!r}") from None
         except IndexError:
-            raise UsageError(f"there is no row {item}: the column has {rows_text(len(self))}") from None
+            raise RowNotFound(operator.index(item), len(self)) from None
         return self._table._read_stored(self._name, row, 1)[0]

@@ -375,6 +375,9 @@ class File(Sealed):
     def __iter__(self) -> Iterator[str]:
         return iter(self.tables())
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return [path.lstrip("/") or "/" for path in self.tables()]
+
     def __len__(self) -> int:
         return len(self.tables())
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, SupportsIndex, overload
 import numpy as np
 import pyarrow as pa
 
+from colonnade import limits
 from colonnade.arrays import Int64s
 from colonnade.dataclass import replace
 from colonnade.errors import UsageError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from colonnade.query.plan import Plan
     from colonnade.query.scan import Rows
     from colonnade.query.search import Search
+    from colonnade.selection import Selection
     from colonnade.table.file import File
     from colonnade.table.table import Table
     from colonnade.values import Cell
@@ -116,6 +118,65 @@ class ReadableRows(Sealed):
         numbers = row_numbers(rows, len(known))
         chosen = known.start + numbers * known.step if isinstance(known, range) else known[numbers]
         return query._with(rows=chosen)
+
+    def sort_by(self, *by: str | tuple[str, str]) -> Query:
+        """The rows in the order of columns: names, or pairs such as ("energy", "descending").
+
+        NaN follows the numbers and missing rows come last, in both directions. Rows with equal keys stay in their
+        order. Categories are sorted by their values, strings by their UTF-8 bytes. `head(n)` of the result keeps only
+        n rows in memory, and reads little if a sorted_rows index knows the order.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.sort_by(("energy", "descending")).row_numbers()
+        array([1, 2, 0])
+        """
+        from colonnade.query.sort_keys import sort_keys
+        from colonnade.table.sorted_query import SortedQuery
+
+        keys, query = sort_keys(by), self._query()
+        if query._limit is not None:
+            query = query._settled()
+        if isinstance(query, SortedQuery):  # equal keys stay in their order, which is that of the earlier keys
+            again = {key.column for key in keys}
+            keys, query = (*keys, *(key for key in query._keys if key.column not in again)), query._unsorted
+        ordered = SortedQuery(query, keys)
+        with self._file._steady():
+            ordered._sorting()
+        return ordered
+
+    def distinct(self, *columns: str) -> pa.Table:
+        """The distinct values of a column, or combinations of values of several, in increasing order.
+
+        NaN follows the numbers, a row for missing values comes last.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "label": ["muon", "pion", "muon"]}, "events")
+        >>> cn.open_table("run.h5", "events").distinct("label").to_pydict()
+        {'label': ['muon', 'pion']}
+        """
+        counted = next(f"n{number}" for number in range(len(columns) + 1) if f"n{number}" not in columns)
+        return self.aggregate(by=columns, **{counted: "count"}).select(list(columns))
+
+    def sample(self, n: int, *, seed: int | None = None) -> Query:
+        """`n` rows chosen at random, each at most once, in their order; all rows if there are fewer.
+
+        seed: the same seed gives the same rows. Without a predicate only chunks with chosen rows are read.
+
+        >>> cn.write("run.h5", {"ts": range(100)}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.sample(3, seed=1).count()
+        3
+        """
+        try:
+            count = operator.index(n)
+        except TypeError:
+            raise UsageError(f"sample takes a number of rows, not {n!r}") from None
+        if count < 0:
+            raise UsageError(f"cannot sample {count} rows: give a number that is not negative")
+        query = self._query()._settled()
+        known = query._known_rows()
+        chosen = np.random.default_rng(seed).choice(len(known), min(count, len(known)), replace=False, shuffle=False)
+        return query.take(np.sort(chosen))
 
     def to_arrow(self, *, dictionaries: bool = False, views: bool = False) -> pa.Table:
         """All rows as a pyarrow.Table. dictionaries: strings stored as categories become Arrow dictionaries.
@@ -277,6 +338,23 @@ class ReadableRows(Sealed):
 
         return self._file._consistent(read)
 
+    def __iter__(self) -> Iterator[dict[str, Cell]]:
+        """The rows as dicts of Python values, read a batch at a time as they are requested."""
+        from colonnade.columns.arrow_types import python_rows
+
+        query = self._query()
+        for batch in query.batches(query._rows_in(limits.now.iterated_bytes, query._names)):
+            for first in range(0, batch.num_rows, limits.now.iterated_rows):
+                yield from python_rows(batch.slice(first, limits.now.iterated_rows))
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a column of this name."""
+        query = self._query()
+        return name in query._names
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self._query()._names)
+
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         query = self._query()
         reader = pa.RecordBatchReader.from_batches(query.schema, query.batches())
@@ -290,8 +368,8 @@ class ReadableRows(Sealed):
 
         query = self._query()
         members = tuple(query._table._column(name) for name in query._names)
-        shown = query.select(list(query._names[:30])).head(5)
-        return table_html(query._table.info, members, query.count(), shown.to_arrow())
+        shown = query.select(list(query._names[:30])).head(5).to_arrow()
+        return table_html(query._table.info, members, query._n_rows_text(shown.num_rows), shown)
 
 
 class Query(ReadableRows):
@@ -379,6 +457,14 @@ class Query(ReadableRows):
         if self._predicate is None:
             return len(self._known_rows())
         return self._table._file._consistent(lambda: self._search().count())
+
+    def _n_rows_text(self, n_shown: int) -> str:
+        """The number of rows, where it is known without a search; `n_shown` rows were found."""
+        from colonnade.table.show import rows_text
+
+        if self._predicate is None:
+            return rows_text(len(self._known_rows()))
+        return f"rows where {self._predicate}" if n_shown else f"no rows where {self._predicate}"
 
     def row_numbers(self) -> Int64s:
         """The numbers of the rows in the table, in the order of the query.
@@ -497,6 +583,16 @@ class Query(ReadableRows):
 
     def _found_rows(self) -> Rows:
         return self._known_rows() if self._predicate is None else self._search().rows()
+
+    def _selection(self) -> Selection:
+        """The rows of this query, whatever their order."""
+        selection: Selection = self._table._file._consistent(lambda: self._search().selection())
+        return selection
+
+    def _rows_in(self, n_bytes: int, names: Sequence[str]) -> int:
+        """The number of rows to process together: those that take `n_bytes` in these columns, within limits."""
+        row_bytes = sum(self._table._column(name).type.size for name in names)
+        return max(1, min(TABLE_BATCH_ROWS, n_bytes // max(row_bytes, 1)))
 
     def _row_parts(self, most: int) -> Iterator[Rows]:
         """The rows in parts of at most `most` rows, found as they are requested."""

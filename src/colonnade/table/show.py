@@ -79,7 +79,7 @@ def cell_text(value: object) -> str:
     return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
 
 
-def table_html(info: TableInfo, columns: Sequence[ColumnInfo], n_rows: int, first: pa.Table) -> str:
+def table_html(info: TableInfo, columns: Sequence[ColumnInfo], n_rows: str, first: pa.Table) -> str:
     """What a notebook shows: the first rows under names, types and units."""
     from html import escape
 
@@ -93,7 +93,7 @@ def table_html(info: TableInfo, columns: Sequence[ColumnInfo], n_rows: int, firs
         for row in zip(*values, strict=True)
     )
     more = f" (first {len(shown)} shown)" if len(columns) > len(shown) else ""
-    foot = f"{rows_text(n_rows)}, {columns_text(info, columns)}{more}, layout {escape(info.layout)}"
+    foot = f"{escape(n_rows)}, {columns_text(info, columns)}{more}, layout {escape(info.layout)}"
     return (
         f"<div>{title}<table><thead><tr>{names}</tr><tr>{kinds}</tr></thead><tbody>{rows}</tbody></table>"
         f"<small>{foot}</small></div>"

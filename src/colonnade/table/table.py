@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Never, overload
@@ -31,7 +31,8 @@ from colonnade.nodes.elements import column_node
 from colonnade.nodes.paths import editable
 from colonnade.table.attributes import check_names
 from colonnade.table.column import Column
-from colonnade.table.rows import Query, ReadableRows
+from colonnade.table.row_changes import ChangeableRows
+from colonnade.table.rows import Query
 
 if TYPE_CHECKING:
     from colonnade.columns.read import ColumnReader
@@ -43,11 +44,11 @@ if TYPE_CHECKING:
     from colonnade.values import Cell
 
 
-class Table(ReadableRows):
+class Table(ChangeableRows):
     """One table: its columns and labels, read on request.
 
     `t["x"]` is a Column, `t[["x", "y"]]` some columns, `t[10:20]` some rows (both a Query), `t[5]`
-    one row as a dict.
+    one row as a dict. `for row in t` gives every row as a dict; `"x" in t` is whether there is a column "x".
 
     >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
     >>> t = cn.open_table("run.h5", "events")
@@ -55,6 +56,8 @@ class Table(ReadableRows):
     array([0.5, 7. , 6. ])
     >>> t[1]
     {'ts': 2, 'energy': 7.0}
+    >>> [row["ts"] for row in t if row["energy"] > 5]
+    [2, 3]
     >>> t[["ts"]][1:].to_numpy()
     {'ts': array([2, 3])}
     """
@@ -527,9 +530,6 @@ class Table(ReadableRows):
 
     def __len__(self) -> int:
         return self.info.n_rows
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.columns)
 
     def __contains__(self, name: object) -> bool:
         return name in self.info.by_name

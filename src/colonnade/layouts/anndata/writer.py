@@ -28,6 +28,7 @@ from colonnade.layouts.frame_options import check_column_texts
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
 from colonnade.nodes import EditableGroup
 from colonnade.nodes.paths import editable, group_at
+from colonnade.selection import Selection
 from colonnade.stored_dtypes import memory_dtype
 
 CODES, VALUES, MASK = "codes", "values", "mask"
@@ -128,6 +129,12 @@ class FrameWriter:
         self._rows.truncate(n_rows)
         if self._mask is not None:
             self._mask.truncate(n_rows)
+
+    def remove(self, rows: Selection) -> None:
+        """Remove these rows: those after them move up."""
+        self._rows.remove(rows)
+        if self._mask is not None:
+            self._mask.remove(rows)
 
     def finish(self) -> WrittenColumn:
         """Write what is left and return how the column is stored."""

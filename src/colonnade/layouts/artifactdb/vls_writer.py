@@ -22,6 +22,7 @@ from colonnade.model import ColumnInfo, ColumnOptions, Plain
 from colonnade.nodes import EditableDataset, EditableGroup
 from colonnade.nodes.elements import dataset_column
 from colonnade.nodes.paths import group_at
+from colonnade.selection import Selection
 
 POINTER = pa.struct([pa.field("offset", pa.uint64()), pa.field("length", pa.uint64())])
 HEAP_CHUNK = 1 << 18
@@ -91,6 +92,10 @@ class VlsWriter:
     def truncate(self, n_rows: int) -> None:
         """Keep the first rows only. The bytes of the others stay in the heap."""
         self._pointers.truncate(n_rows)
+
+    def remove(self, rows: Selection) -> None:
+        """Remove these rows: those after them move up. The bytes of the removed ones stay in the heap."""
+        self._pointers.remove(rows)
 
     def finish(self) -> WrittenColumn:
         """Write what is buffered, and return how the column is stored."""

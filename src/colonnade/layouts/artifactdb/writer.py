@@ -41,6 +41,7 @@ from colonnade.layouts.frame_options import check_column_texts
 from colonnade.model import ColumnInfo, ColumnOptions, Plain, Pointers, StoredType
 from colonnade.nodes import EditableGroup, GroupHandle
 from colonnade.nodes.paths import editable, group_at
+from colonnade.selection import Selection
 from colonnade.stored_dtypes import memory_dtype
 
 _SMALL = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
@@ -239,6 +240,10 @@ class ArtifactWriter:
     def truncate(self, n_rows: int) -> None:
         """Keep the first rows only."""
         self._rows.truncate(n_rows)
+
+    def remove(self, rows: Selection) -> None:
+        """Remove these rows: those after them move up."""
+        self._rows.remove(rows)
 
     def finish(self) -> WrittenColumn:
         """Write what is buffered, and return how the column is stored."""

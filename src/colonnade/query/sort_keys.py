@@ -1,0 +1,103 @@
+"""What rows are sorted by: columns with their directions, and values of these columns as Arrow can sort them.
+
+The order is Arrow's: numbers before NaN, NaN before missing rows, in both directions; rows with equal keys stay in
+their order. Strings are sorted by their UTF-8 bytes, false comes before true, and categories are sorted by their
+values, not by their order in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade import compute as pc
+from colonnade.columns.read import ColumnReader
+from colonnade.dataclass import dataclass
+from colonnade.errors import UsageError
+from colonnade.selection import RowNumbers
+
+DIRECTIONS = ("ascending", "descending")
+
+
+@dataclass(frozen=True)
+class SortKey:
+    """A column that rows are sorted by, and its direction."""
+
+    column: str
+    descending: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.column} descending" if self.descending else self.column
+
+
+def sort_keys(by: Sequence[object]) -> tuple[SortKey, ...]:
+    """The keys that a caller names: columns, or pairs of a column and a direction."""
+    keys = []
+    for key in by:
+        pair = (key, "ascending") if isinstance(key, str) else key
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not all(isinstance(part, str) for part in pair):
+            raise UsageError(
+                f"rows are sorted by columns, or by pairs such as ('energy', 'descending'), not by {key!r}"
+            )
+        if pair[1] not in DIRECTIONS:
+            raise UsageError(f"a direction is 'ascending' or 'descending', not {pair[1]!r}", column=pair[0])
+        keys.append(SortKey(pair[0], pair[1] == "descending"))
+    names = [key.column for key in keys]
+    if not names:
+        raise UsageError("cannot sort: no column is given")
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UsageError(f"cannot sort by column {twice!r} twice", column=twice)
+    return tuple(keys)
+
+
+class KeyColumn:
+    """The values of one column as Arrow can sort them."""
+
+    def __init__(self, reader: ColumnReader) -> None:
+        self.reader = reader
+        self._ranks: tuple[pa.Array, pa.Array] | None = None  # of a dictionary, which most batches share
+        if not can_be_sorted(reader.kind):
+            name = reader.column.name
+            raise UsageError(f"cannot sort by column {name!r}: {reader.kind} has no order", column=name)
+
+    def keys(self, values: pa.Array | pa.ChunkedArray) -> pa.Array:
+        """The keys of these values."""
+        array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        if isinstance(array, pa.ChunkedArray):  # without chunks
+            array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+        kind = array.type
+        if pa.types.is_dictionary(kind):
+            if not (pa.types.is_string(kind.value_type) or pa.types.is_binary(kind.value_type)):
+                return self.keys(array.dictionary_decode())
+            return self._ranks_of(array.dictionary).take(array.indices)
+        if pa.types.is_boolean(kind):
+            return array.cast(pa.int8())
+        if pa.types.is_float16(kind):
+            return array.cast(pa.float32())
+        return pa.nulls(len(array), pa.int8()) if pa.types.is_null(kind) else array
+
+    def _ranks_of(self, dictionary: pa.Array) -> pa.Array:
+        """The position of each category in the order of their values; equal ones have equal positions."""
+        if self._ranks is None or not self._ranks[0].equals(dictionary):
+            ranks = pc.rank(dictionary, "ascending", tiebreaker="dense")
+            self._ranks = dictionary, pc.if_else(dictionary.is_valid(), ranks, None) if dictionary.null_count else ranks
+        return self._ranks[1]
+
+
+def can_be_sorted(kind: pa.DataType) -> bool:
+    """Whether values of a type have an order."""
+    if pa.types.is_dictionary(kind):
+        return can_be_sorted(kind.value_type)
+    return not (isinstance(kind, pa.BaseExtensionType) or pa.types.is_nested(kind))
+
+
+def sorted_places(columns: Sequence[pa.Array | pa.ChunkedArray], keys: Sequence[SortKey]) -> RowNumbers:
+    """The positions of rows in the order of their keys; equal keys stay in their order."""
+    named = {str(number): column for number, column in enumerate(columns)}
+    order = [(str(number), DIRECTIONS[key.descending]) for number, key in enumerate(keys)]
+    places = pc.sort_indices(pa.table(named), sort_keys=order)
+    numbers: RowNumbers = np.asarray(places).astype(np.int64)
+    return numbers
