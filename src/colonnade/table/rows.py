@@ -12,7 +12,7 @@ import pyarrow as pa
 from colonnade.arrays import Int64s
 from colonnade.dataclass import replace
 from colonnade.errors import UsageError
-from colonnade.sealed import Sealed
+from colonnade.table.describing import DescribableRows
 
 if TYPE_CHECKING:
     import pandas
@@ -23,19 +23,21 @@ if TYPE_CHECKING:
     from colonnade.predicate.bound import Bound
     from colonnade.predicate.tree import Predicate
     from colonnade.query.plan import Plan
-    from colonnade.query.scan import Rows
     from colonnade.query.search import Search
+    from colonnade.selection import Rows
     from colonnade.table.file import File
     from colonnade.table.table import Table
     from colonnade.values import Cell
 
 
 TABLE_BATCH_ROWS = 65_536
-AggregateRequest = str | tuple[str, str]
-"""A value requested from `aggregate`: "count", or a column and a function."""
+AggregateRequest = str | tuple[str, str] | tuple[str, str, float]
+"""A value requested from `aggregate`: "count", or a column and a function, which some give a parameter."""
+FunctionRequest = str | tuple[str, float] | Sequence[str | tuple[str, float]]
+"""What is requested of a column: a function, or several; with a parameter `("quantile", 0.9)`."""
 
 
-class ReadableRows(Sealed):
+class ReadableRows(DescribableRows):
     """The methods that a Table and a Query have in common, which read rows and columns."""
 
     _file: File
@@ -216,7 +218,7 @@ class ReadableRows(Sealed):
     @overload
     def aggregate(
         self,
-        by_column: Mapping[str, str | Sequence[str]] | None = None,
+        by_column: Mapping[str, FunctionRequest] | None = None,
         /,
         *,
         by: None = None,
@@ -225,7 +227,7 @@ class ReadableRows(Sealed):
     @overload
     def aggregate(
         self,
-        by_column: Mapping[str, str | Sequence[str]] | None = None,
+        by_column: Mapping[str, FunctionRequest] | None = None,
         /,
         *,
         by: str | Sequence[str],
@@ -233,24 +235,27 @@ class ReadableRows(Sealed):
     ) -> pa.Table: ...
     def aggregate(
         self,
-        by_column: Mapping[str, str | Sequence[str]] | None = None,
+        by_column: Mapping[str, FunctionRequest] | None = None,
         /,
         *,
         by: str | Sequence[str] | None = None,
         **named: AggregateRequest,
     ) -> dict[str, Cell] | pa.Table:
-        """Counts, sums, means, minima and maxima of columns, without loading a whole column.
+        """Counts, sums, means, quantiles and other aggregates of columns, without loading a whole column.
 
         `t.aggregate(n="count", top=("energy", "max"))` returns the dict `{"n": ..., "top": ...}`: each name stands for
         the number of rows, "count", or for a function of a column. `t.aggregate({"energy": ["min", "mean"]})` chooses
-        the names: "energy_min", "energy_mean". Functions: count (values that are not missing), min, max, sum, mean.
+        the names: "energy_min", "energy_mean". Functions: count (values that are not missing), min, max, sum, mean,
+        std, var, median, quantile, count_distinct, first, last, any, all. A third item is the quantile, `("energy",
+        "quantile", 0.9)`, or what std and var subtract from the count: `("energy", "std", 0)`, where 1 is the default.
 
         by: a column, or several. The result is then a pyarrow.Table: these columns, then the requested values, one row
         per group, in increasing order, NaN after the numbers and missing last.
 
-        Missing values are skipped. Aggregates over no values return None; counts return 0. A NaN makes sums and means
-        NaN; min and max skip it. Sums of integers are exact: Python integers in a dict; in a table int64, or uint64 for
-        unsigned columns, with a DataError where that is too small.
+        Missing values are skipped. Aggregates over no values return None; counts return 0. A NaN makes sums, means, std
+        and var NaN; min, max and quantiles skip it. Sums of integers are exact: Python integers in a dict; in a table
+        int64, or uint64 for unsigned columns, with a DataError where that is too small. Quantiles are exact, and
+        interpolate linearly between two values. Means and quantiles of times are rounded down to the column's unit.
 
         >>> cn.write("run.h5", {"ts": [1, 2, 3], "label": ["muon", "pion", "muon"]}, "events")
         >>> t = cn.open_table("run.h5", "events")
@@ -258,9 +263,11 @@ class ReadableRows(Sealed):
         {'n': 3, 'last': 3}
         >>> t.aggregate(by="label", n="count").to_pydict()
         {'label': ['muon', 'pion'], 'n': [2, 1]}
+        >>> t.aggregate({"ts": ["median", ("quantile", 0.9)], "label": "count_distinct"})
+        {'ts_median': 2.0, 'ts_quantile_0.9': 2.8, 'label_count_distinct': 2}
         """
         from colonnade.query.aggregate import Aggregation, group_names, wanted_values
-        from colonnade.query.stats import known_to_indexes
+        from colonnade.query.stats import FromIndexes
 
         wanted, groups = wanted_values(by_column, named), group_names(by)
 
@@ -270,10 +277,9 @@ class ReadableRows(Sealed):
             names = [*groups, *(aggregate.column for aggregate in wanted if aggregate.column is not None)]
             asked = Aggregation(wanted, groups, {name: table._reader(name) for name in names})
             rows = query._known_rows() if query._predicate is None else query._search()
-            asking = asked.known_to_some_index(rows)
-            indexes = table._search_indexes() if asking else []
-            known = {reader.column.name: known_to_indexes(reader, indexes, table._file._trust) for reader in asking}
-            return asked.result(rows, {name: stats[0] for name, stats in known.items() if stats is not None})
+            wants_indexes = bool(asked.known_to_some_index(rows))
+            indexes = FromIndexes(table._search_indexes(), table._file._trust) if wants_indexes else None
+            return asked.result(rows, indexes)
 
         return self._file._consistent(read)
 
