@@ -123,7 +123,7 @@ def edges_at(reader: ColumnReader, edges: Sequence[object]) -> Edges:
         shown = pa.array(floats, pa.float64())
         if any(map(math.isnan, floats)) or (not is_float and any(map(math.isinf, floats))):
             raise UsageError("the edges of a histogram must be finite numbers")
-        whole = floats if is_float else [Fraction(edge) * Fraction(10) ** scale for edge in floats]
+        whole = floats if is_float else [Fraction(repr(edge)) * Fraction(10) ** scale for edge in floats]
         numbers, found = [], _of_numbers(reader, whole, shown)
     given = pc.less(found.shown[:-1], found.shown[1:])
     if pc.min_max(given)["min"].as_py() is False:
