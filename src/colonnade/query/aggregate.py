@@ -189,8 +189,8 @@ class Aggregation:
         else:
             part = GroupPart([], np.array([rows.count() if isinstance(rows, Search) else len(rows)], np.int64), [])
         totals = {**known, **dict(zip(readers, part.totals, strict=True))}
-        found = _Found(grouped, part, totals, at_ranks)
-        return self._table(found) if self._by else self._dict(found)
+        results = _Found(grouped, part, totals, at_ranks)
+        return self._table(results) if self._by else self._dict(results)
 
     def _known(self, rows: Rows | Search, indexes: FromIndexes | None) -> tuple[dict[str, Totals], AtRanks]:
         """The totals that indexes know, and the values at the ranks of quantiles."""
@@ -198,10 +198,10 @@ class Aggregation:
         at_ranks: AtRanks = {}
         for reader in self.known_to_some_index(rows) if indexes is not None else ():
             assert indexes is not None
-            found, name = indexes.known(reader), reader.column.name
-            if found is None:
+            statistics, name = indexes.known(reader), reader.column.name
+            if statistics is None:
                 continue
-            totals = _totals_of_known(reader, found)
+            totals = _totals_of_known(reader, statistics)
             if self._needs[name].values:
                 quantiles = [one.parameter for one in self._wanted if one.column == name and one.function in _QUANTILES]
                 wanted = [ranks_of(q, totals.counts) for q in quantiles if totals.counts[0]]
@@ -215,18 +215,18 @@ class Aggregation:
 
     # -- results --
 
-    def _table(self, found: _Found) -> pa.Table:
-        arrays = [reader.values(keys) for reader, keys in zip(self._by, found.part.keys, strict=True)]
-        arrays += [self._array(one, found) for one in self._wanted]
+    def _table(self, results: _Found) -> pa.Table:
+        arrays = [reader.values(keys) for reader, keys in zip(self._by, results.part.keys, strict=True)]
+        arrays += [self._array(one, results) for one in self._wanted]
         names = [shown_name(reader.column.name) for reader in self._by] + [one.name for one in self._wanted]
         return pa.Table.from_arrays(arrays, names=names)
 
-    def _dict(self, found: _Found) -> dict[str, object]:
-        values = {one.name: self._values(one, found) for one in self._wanted}
+    def _dict(self, results: _Found) -> dict[str, object]:
+        values = {one.name: self._values(one, results) for one in self._wanted}
         return {name: python_values(v)[0] if isinstance(v, pa.Array) else v[0] for name, v in values.items()}
 
-    def _array(self, one: Wanted, found: _Found) -> pa.Array:
-        values = self._values(one, found)
+    def _array(self, one: Wanted, results: _Found) -> pa.Array:
+        values = self._values(one, results)
         if isinstance(values, pa.Array):
             return values
         assert one.column is not None  # rows are counted in an array
@@ -236,15 +236,15 @@ class Aggregation:
         except (pa.ArrowInvalid, OverflowError) as error:
             raise _too_large(one, kind) from error
 
-    def _values(self, one: Wanted, found: _Found) -> pa.Array | list[object]:
+    def _values(self, one: Wanted, results: _Found) -> pa.Array | list[object]:
         """The requested value for each group. Exact sums are Python values: the sum type of the table may be too small
         for them."""
         if one.function == "count_distinct":
             assert one.column is not None  # only rows are counted without a column
-            return pa.array(found.n_distinct(self._counted[one.column]))
-        if one.column is None or one.column not in found.totals:
-            return pa.array(found.part.rows)
-        reader, totals = self._readers[one.column], found.totals[one.column]
+            return pa.array(results.n_distinct(self._counted[one.column]))
+        if one.column is None or one.column not in results.totals:
+            return pa.array(results.part.rows)
+        reader, totals = self._readers[one.column], results.totals[one.column]
         if one.function == "count":
             return pa.array(totals.n_values)
         if one.function in _ENDS:
@@ -256,7 +256,7 @@ class Aggregation:
         if one.function in ("std", "var"):
             return _deviations(reader, totals, one)
         if one.function in _QUANTILES:
-            return _quantiles(reader, totals, found.between_ranks(reader, one.parameter))
+            return _quantiles(reader, totals, results.between_ranks(reader, one.parameter))
         return _sums(one, reader, totals)
 
 

@@ -43,12 +43,14 @@ class GroupPart:
 def merge_parts(parts: Sequence[GroupPart], ranks: Mapping[int, Keys] | None = None) -> GroupPart:
     """Merge equal groups, in increasing order of their keys; `ranks`: keys to order columns by instead."""
     keys = [join([part.keys[i] for part in parts]) for i in range(len(parts[0].keys))]
-    ordered = [(ranks or {}).get(i, one) for i, one in enumerate(keys)]
+    ordered = [(ranks or {}).get(i, item) for i, item in enumerate(keys)]
     ids, places = same_groups(ordered, sum(map(len, parts)))
     rows = np.zeros(len(places), np.int64)
     np.add.at(rows, ids, np.concatenate([part.rows for part in parts]))
     totals = [[part.totals[i] for part in parts] for i in range(len(parts[0].totals))]
-    return GroupPart([one.take(places) for one in keys], rows, [merge_totals(one, ids, len(places)) for one in totals])
+    return GroupPart(
+        [item.take(places) for item in keys], rows, [merge_totals(item, ids, len(places)) for item in totals]
+    )
 
 
 class GroupedRows:
@@ -61,14 +63,14 @@ class GroupedRows:
     def read(self, readers: Mapping[str, ColumnReader], needs: ColumnNeeds) -> GroupPart:
         """The totals of these columns by group, the groups in increasing order of their values."""
         parts: list[GroupPart] = []
-        n_waiting, n_rows, gathered, gathers = 0, 0, 0, any(one.values for one in needs.values())
+        n_waiting, n_rows, gathered, gathers = 0, 0, 0, any(item.values for item in needs.values())
         for part in self.parts(readers, needs):
-            part = replace(part, totals=[one.after(n_rows) for one in part.totals])
+            part = replace(part, totals=[item.after(n_rows) for item in part.totals])
             n_rows += int(part.rows.sum())
             if gathers:
-                gathered += sum(one.gathered.n_bytes for one in part.totals if one.gathered is not None)
+                gathered += sum(item.gathered.n_bytes for item in part.totals if item.gathered is not None)
                 gathers = gathered <= limits.now.gathered_bytes
-                parts = parts if gathers else [_without_values(one) for one in parts]
+                parts = parts if gathers else [_without_values(item) for item in parts]
             parts.append(part if gathers else _without_values(part))
             n_waiting += len(part)
             if len(parts) > 2 and n_waiting > 2 * len(parts[0]) + limits.now.waiting_groups:
@@ -91,7 +93,7 @@ class GroupedRows:
         if isinstance(self.rows, Search):
             return iter(self.rows.windows())
         columns = [reader.column for reader in (*self.by, *readers.values())]
-        return windows_of(self.rows, columns, in_order=any(one.places for one in needs.values()))
+        return windows_of(self.rows, columns, in_order=any(item.places for item in needs.values()))
 
     def _window(self, rows: Rows, readers: Mapping[str, ColumnReader], needs: ColumnNeeds) -> GroupPart:
         window = Window.of(rows)
@@ -99,12 +101,12 @@ class GroupedRows:
         totals = [totals_of(reader, window, needs[name], groups) for name, reader in readers.items()]
         if groups is None:
             return GroupPart([], np.array([len(window)], np.int64), totals)
-        full = (one.n_values for one in totals if one.n_values.sum() == len(window))
+        full = (item.n_values for item in totals if item.n_values.sum() == len(window))
         counts = next(full, None)
         if counts is None:
             counts = np.bincount(groups.codes, minlength=groups.n)
         used = np.flatnonzero(counts)
-        return GroupPart([keys.take(used) for keys in groups.keys], counts[used], [one.take(used) for one in totals])
+        return GroupPart([keys.take(used) for keys in groups.keys], counts[used], [item.take(used) for item in totals])
 
     def sorted(self, part: GroupPart) -> GroupPart:
         """The groups in increasing order of their values; the input is ordered by keys."""
@@ -114,13 +116,13 @@ class GroupedRows:
     def sort_keys(self, keys: Sequence[Keys]) -> list[Keys]:
         """Keys of the groups that sort like their values, and are equal where these are."""
         ranks = self._ranks(keys)
-        return [ranks.get(place, one) for place, one in enumerate(keys)]
+        return [ranks.get(position, item) for position, item in enumerate(keys)]
 
     def _ranks(self, keys: Sequence[Keys]) -> dict[int, Keys]:
         """Keys that sort like the values, for the columns whose own keys do not."""
         return {
-            place: label_ranks(reader.values(one))
-            for place, (reader, one) in enumerate(zip(self.by, keys, strict=True))
+            position: label_ranks(reader.values(item))
+            for position, (reader, item) in enumerate(zip(self.by, keys, strict=True))
             if reader.is_coded and not (pa.types.is_dictionary(reader.kind) and reader.kind.ordered)
         }
 
@@ -143,7 +145,7 @@ class GroupedRows:
 
     def _places(self, keys: Sequence[Keys], known: Sequence[Keys]) -> Places:
         """The positions of these groups among those known."""
-        both = [join([one, other]) for one, other in zip(known, keys, strict=True)]
+        both = [join([item, other]) for item, other in zip(known, keys, strict=True)]
         n_known = len(known[0])
         ids, _ = same_groups(self.sort_keys(both), len(both[0]))
         places = np.zeros(len(ids), np.int64)
@@ -152,7 +154,7 @@ class GroupedRows:
 
 
 def _without_values(part: GroupPart) -> GroupPart:
-    return replace(part, totals=[replace(one, gathered=None) for one in part.totals])
+    return replace(part, totals=[replace(item, gathered=None) for item in part.totals])
 
 
 def label_ranks(values: pa.Array) -> NumberKeys:
@@ -165,6 +167,6 @@ def label_ranks(values: pa.Array) -> NumberKeys:
     coded = plain.dictionary_encode()
     ranks = np.zeros(len(coded.dictionary), np.int64)
     ranks[pc.array_sort_indices(coded.dictionary).to_numpy()] = np.arange(len(ranks))
-    found = np.zeros(len(values), np.int64)
-    found[~missing] = ranks[coded.indices.drop_null().to_numpy()]
-    return NumberKeys(found, missing)
+    numbers = np.zeros(len(values), np.int64)
+    numbers[~missing] = ranks[coded.indices.drop_null().to_numpy()]
+    return NumberKeys(numbers, missing)

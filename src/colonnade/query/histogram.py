@@ -67,9 +67,9 @@ class Edges:
 
     def bins_of(self, values: Numbers) -> Numbers:
         """The bin of each value, -1 outside all bins."""
-        found = np.searchsorted(self.lows, values, "right") - 1
+        result = np.searchsorted(self.lows, values, "right") - 1
         top = np.float64(self.top) if values.dtype.kind == "f" else self.top
-        return np.where(values <= top, found, -1)
+        return np.where(values <= top, result, -1)
 
 
 def counts_bins(kind: pa.DataType) -> bool:
@@ -96,7 +96,7 @@ def edges_between(reader: ColumnReader, n_bins: int, low: object, high: object) 
         if least > greatest:
             raise UsageError(f"the range of a histogram goes from low to high, not from {low!r} to {high!r}")
         greatest = max(greatest, least + 1)
-        numbers = sorted({least + (greatest - least) * place // n_bins for place in range(n_bins + 1)})
+        numbers = sorted({least + (greatest - least) * position // n_bins for position in range(n_bins + 1)})
         return _of_numbers(reader, numbers, _as_times(reader, numbers))
     first, last = _float(low), _float(high)
     if not first <= last or math.isinf(last - first):
@@ -115,7 +115,7 @@ def edges_at(reader: ColumnReader, edges: Sequence[object]) -> Edges:
         raise UsageError(f"a histogram has 2 to {MOST_BINS + 1:,} edges, not {len(edges):,}")
     if pa.types.is_temporal(reader.kind):
         numbers: list[int] = _time_numbers(reader, edges)
-        found = _of_numbers(reader, numbers, _as_times(reader, numbers))
+        result = _of_numbers(reader, numbers, _as_times(reader, numbers))
     else:
         floats = [_float(edge) for edge in edges]
         scale = reader.kind.scale if pa.types.is_decimal(reader.kind) else 0
@@ -124,11 +124,11 @@ def edges_at(reader: ColumnReader, edges: Sequence[object]) -> Edges:
         if any(map(math.isnan, floats)) or (not is_float and any(map(math.isinf, floats))):
             raise UsageError("the edges of a histogram must be finite numbers")
         whole = floats if is_float else [Fraction(repr(edge)) * Fraction(10) ** scale for edge in floats]
-        numbers, found = [], _of_numbers(reader, whole, shown)
-    given = pc.less(found.shown[:-1], found.shown[1:])
+        numbers, result = [], _of_numbers(reader, whole, shown)
+    given = pc.less(result.shown[:-1], result.shown[1:])
     if pc.min_max(given)["min"].as_py() is False:
         raise UsageError("the edges of a histogram must increase")
-    return found
+    return result
 
 
 def _of_numbers(reader: ColumnReader, numbers: Sequence[int | float | Fraction], shown: pa.Array) -> Edges:
@@ -162,7 +162,7 @@ def _as_times(reader: ColumnReader, numbers: Sequence[int]) -> pa.Array:
 
 
 def _in_dtype(edges: Edges, dtype: np.dtype) -> Edges:
-    """The same edges, as keys of this type: bins above its greatest value are left out."""
+    """These edges as keys of a type: bins above its greatest value are left out."""
     if dtype == np.object_ or edges.lows.dtype != np.object_:
         return edges
     bounds = np.iinfo(dtype)
@@ -186,14 +186,14 @@ def binned(rows: GroupedRows, reader: ColumnReader, edges: Edges) -> Histogram:
         bins = _in_dtype(edges, values.dtype).bins_of(values)
         if codes is not None:
             bins = np.where(bins < 0, -1, codes.astype(np.int64) * n_bins + bins)
-        found = np.bincount(bins[bins >= 0], minlength=len(part) * n_bins).reshape(-1, n_bins)
-        counts = np.concatenate([counts, found])
-        keys = part.keys if keys is None else [join([one, new]) for one, new in zip(keys, part.keys, strict=True)]
+        result = np.bincount(bins[bins >= 0], minlength=len(part) * n_bins).reshape(-1, n_bins)
+        counts = np.concatenate([counts, result])
+        keys = part.keys if keys is None else [join([item, new]) for item, new in zip(keys, part.keys, strict=True)]
         keys, counts = _merged(rows, keys, counts)
         n_rows, n_nan = n_rows + int(part.rows.sum()), n_nan + int(totals.nans.sum())
         n_values += len(values)
     n_groups = len(counts)
-    columns = [reader.values(one) for reader, one in zip(rows.by, keys or [], strict=True)] if n_groups else []
+    columns = [reader.values(item) for reader, item in zip(rows.by, keys or [], strict=True)] if n_groups else []
     repeated = [column.take(pa.array(np.repeat(np.arange(n_groups), n_bins))) for column in columns]
     arrays = [*(repeated or [reader.values(_none(reader)) for reader in rows.by])]
     if not rows.by and not n_groups:
@@ -220,32 +220,32 @@ def _merged(rows: GroupedRows, keys: list[Keys], counts: Numbers) -> tuple[list[
     ids, places = same_groups(rows.sort_keys(keys), len(counts))
     added = np.zeros((len(places), counts.shape[1]), np.int64)
     np.add.at(added, ids, counts)
-    return [one.take(places) for one in keys], added
+    return [item.take(places) for item in keys], added
 
 
 def most_frequent(rows: GroupedRows, reader: ColumnReader, n_values: int) -> Histogram:
     """The most frequent values; of those that are equally frequent, the lesser ones."""
     if isinstance(n_values, bool) or not 1 <= n_values <= MOST_BINS:
         raise UsageError(f"a histogram has 1 to {MOST_BINS:,} values, not {n_values!r}")
-    kept: list[GroupPart] = []
+    frequent_parts: list[GroupPart] = []
     n_rows = n_present = n_nan = n_distinct = 0
     for part in value_counts(rows, reader):
         n_rows += int(part.rows.sum())
         n_nan += int(part.rows[part.keys[-1].nan].sum())
         present = np.flatnonzero(~part.keys[-1].missing)
-        pairs = GroupPart([one.take(present) for one in part.keys], part.rows[present], [])
+        pairs = GroupPart([item.take(present) for item in part.keys], part.rows[present], [])
         n_present += int(pairs.rows.sum())
         frequent, n_known = _frequent(reader, pairs, n_values)
         n_distinct += n_known
-        kept.append(frequent)
-    arrays = [one.values(_none(one)) for one in (*rows.by, reader)]
+        frequent_parts.append(frequent)
+    arrays = [item.values(_none(item)) for item in (*rows.by, reader)]
     counts: Counts = np.zeros(0, np.int64)
-    if kept:
-        whole = GroupedRows([*rows.by, reader], rows.rows).sorted(merge_parts(kept))
-        found, _ = _frequent(reader, whole, n_values)
-        order = _order(rows, reader, found)
-        arrays = [one.values(key.take(order)) for one, key in zip((*rows.by, reader), found.keys, strict=True)]
-        counts = found.rows[order]
+    if frequent_parts:
+        whole = GroupedRows([*rows.by, reader], rows.rows).sorted(merge_parts(frequent_parts))
+        result, _ = _frequent(reader, whole, n_values)
+        order = _order(rows, reader, result)
+        arrays = [item.values(key.take(order)) for item, key in zip((*rows.by, reader), result.keys, strict=True)]
+        counts = result.rows[order]
     names = [*_names(rows), "value", "count"]
     table = pa.Table.from_arrays([*arrays, pa.array(counts)], names=names)
     outside = n_present - int(counts.sum())
@@ -266,7 +266,7 @@ def _frequent(reader: ColumnReader, pairs: GroupPart, most: int) -> tuple[GroupP
     chosen = np.zeros(len(totals), bool)
     chosen[np.argsort(-totals, kind="stable")[:most]] = True
     places = np.flatnonzero(chosen[ids])
-    return GroupPart([one.take(places) for one in pairs.keys], pairs.rows[places], []), len(totals)
+    return GroupPart([item.take(places) for item in pairs.keys], pairs.rows[places], []), len(totals)
 
 
 def _order(rows: GroupedRows, reader: ColumnReader, pairs: GroupPart) -> Numbers:

@@ -48,7 +48,7 @@ class Gathered:
         return sum(values.nbytes + (0 if codes is None else codes.nbytes) for values, codes in self.pieces)
 
     def renumbered(self, ids: Places) -> Gathered:
-        """The same values; `ids` gives the new number of each group."""
+        """These values; `ids` gives the new number of each group."""
         small = ids.astype(np.int32)
         return Gathered([(values, None if codes is None else small[codes]) for values, codes in self.pieces])
 
@@ -74,9 +74,9 @@ class Ranks:
 def ranks_of(q: float, counts: Int64s) -> Ranks:
     """The ranks of a quantile; 0 in a group without values."""
     last = np.maximum(counts - 1, 0)
-    place = q * last
-    low = np.minimum(np.floor(place).astype(np.int64), last)
-    return Ranks(low, np.minimum(low + (place > low), last), place - low)
+    position = q * last
+    low = np.minimum(np.floor(position).astype(np.int64), last)
+    return Ranks(low, np.minimum(low + (position > low), last), position - low)
 
 
 def ranked(gathered: Gathered, counts: Int64s, ranks: Sequence[Int64s]) -> list[Numbers]:
@@ -87,14 +87,14 @@ def ranked(gathered: Gathered, counts: Int64s, ranks: Sequence[Int64s]) -> list[
     if len(counts) <= FEW_GROUPS:
         order = NumberKeys(codes, np.zeros(len(codes), bool)).ordered()
         values, starts = values[order], np.cumsum(counts) - counts
-        found = [np.zeros(len(counts), values.dtype) for _ in ranks]
+        values_at = [np.zeros(len(counts), values.dtype) for _ in ranks]
         for group in np.flatnonzero(counts).tolist():
             start = int(starts[group])
             wanted = [rank[group : group + 1] for rank in ranks]
             part = _of_one_group(values[start : start + int(counts[group])], wanted, 1)
-            for array, value in zip(found, part, strict=True):
+            for array, value in zip(values_at, part, strict=True):
                 array[group] = value[0]
-        return found
+        return values_at
     order = NumberKeys(values, np.zeros(len(values), bool)).ordered()
     by_group = NumberKeys(codes[order], np.zeros(len(codes), bool)).ordered()  # a stable sort
     values, starts = values[order][by_group], np.cumsum(counts) - counts
@@ -175,23 +175,23 @@ def narrowed_ranks(
     bytes_each = least.itemsize + 8
     most_bins = 1 << 16 if low.dtype == np.object_ else min(1 << 16, np.iinfo(low.dtype).max)
     n_bins = max(2, min(most_bins, limits.now.gathered_bytes // (64 * max(len(counts), 1))))
-    while sum(int(one.inside[one.wanted()].sum()) for one in ranges) * bytes_each > limits.now.gathered_bytes:
-        ranges = [one.narrowed(n_bins, keys_read) for one in ranges]
-    kept: list[list[tuple[Numbers, Places]]] = [[] for _ in ranges]
-    if any(one.wanted().any() for one in ranges):
+    while sum(int(span.inside[span.wanted()].sum()) for span in ranges) * bytes_each > limits.now.gathered_bytes:
+        ranges = [span.narrowed(n_bins, keys_read) for span in ranges]
+    collected: list[list[tuple[Numbers, Places]]] = [[] for _ in ranges]
+    if any(span.wanted().any() for span in ranges):
         for keys, codes in keys_read():
-            for one, pieces in zip(ranges, kept, strict=True):
-                inside = one.within(keys, codes)
+            for span, pieces in zip(ranges, collected, strict=True):
+                inside = span.within(keys, codes)
                 pieces.append((keys[inside], codes[inside]))
-    found = []
-    for one, pieces in zip(ranges, kept, strict=True):
-        chosen = one.low
-        if one.wanted().any():
-            n_inside: Int64s = np.where(one.wanted(), one.inside, np.int64(0))
-            some = ranked(Gathered(pieces), n_inside, [np.where(n_inside > 0, one.rank - one.below, 0)])[0]
-            chosen = np.where(n_inside > 0, some, one.low)
-        found.append(_as_values(chosen, least.dtype))
-    return found
+    values_at = []
+    for span, pieces in zip(ranges, collected, strict=True):
+        chosen = span.low
+        if span.wanted().any():
+            n_inside: Int64s = np.where(span.wanted(), span.inside, np.int64(0))
+            inner = ranked(Gathered(pieces), n_inside, [np.where(n_inside > 0, span.rank - span.below, 0)])[0]
+            chosen = np.where(n_inside > 0, inner, span.low)
+        values_at.append(_as_values(chosen, least.dtype))
+    return values_at
 
 
 def _as_keys(values: Numbers) -> Numbers:
@@ -230,8 +230,8 @@ def interpolated(low: Numbers, high: Numbers, part: Numbers) -> Numbers:
         between = np.where(np.isinf(a) | np.isinf(b), a + b, between)
     between = np.where((part == 0) | (a == b), a, between)
     if low.dtype.kind != "f":
-        for place in np.flatnonzero((np.abs(a) >= _EXACT) | (np.abs(b) >= _EXACT)).tolist():
-            between[place] = float(_between(int(low[place]), int(high[place]), float(part[place])))
+        for position in np.flatnonzero((np.abs(a) >= _EXACT) | (np.abs(b) >= _EXACT)).tolist():
+            between[position] = float(_between(int(low[position]), int(high[position]), float(part[position])))
     return between
 
 

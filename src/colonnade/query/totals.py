@@ -87,7 +87,7 @@ class Totals:
         )
 
     def after(self, n_rows: int) -> Totals:
-        """The same totals, of rows that come after so many others."""
+        """These totals, of rows that come after n_rows others."""
         if self.first is None or self.last is None:
             return self
         step = np.array([n_rows, 0])
@@ -118,24 +118,24 @@ def totals_of(reader: ColumnReader, window: Window, needs: Needs, groups: Groups
     codes, n = (None, 1) if groups is None else (groups.codes, groups.n)
     if needs.only_presence:
         missing = window.missing(reader) if may_miss(reader.column) else None
-        found = _counted(missing, len(window), groups)
-        return _with_places(found, window, missing, codes, n) if needs.places else found
+        totals = _counted(missing, len(window), groups)
+        return _with_places(totals, window, missing, codes, n) if needs.places else totals
     if not reader.has_numbers:
         keys = window.keys(reader)
-        found, missing = _of_keys(keys, needs, groups), keys.missing
+        totals, missing = _of_keys(keys, needs, groups), keys.missing
         values = keys.values if isinstance(keys, NumberKeys) else None
     else:
         values, missing = window.numbers(reader)
         values = np.ascontiguousarray(values, dtype="f4" if values.dtype == np.float16 else values.dtype)
-        found = _of_all(values, missing, needs) if groups is None else _of_groups(values, missing, needs, groups)
+        totals = _of_all(values, missing, needs) if groups is None else _of_groups(values, missing, needs, groups)
     if needs.places:
-        found = _with_places(found, window, missing, codes, n)
+        totals = _with_places(totals, window, missing, codes, n)
     if needs.spread or needs.values:
         assert values is not None  # bytes have neither
         spread = spread_of(values, missing, codes, n) if needs.spread else None
-        gathered = Gathered.of(values, missing, codes, bool(found.nans.any())) if needs.values else None
-        found = replace(found, spread=spread, gathered=gathered)
-    return found
+        gathered = Gathered.of(values, missing, codes, bool(totals.nans.any())) if needs.values else None
+        totals = replace(totals, spread=spread, gathered=gathered)
+    return totals
 
 
 def _counted(missing: Mask | None, n_rows: int, groups: Groups | None) -> Totals:
@@ -146,11 +146,11 @@ def _counted(missing: Mask | None, n_rows: int, groups: Groups | None) -> Totals
     return Totals(counts, np.zeros_like(counts))
 
 
-def _with_places(found: Totals, window: Window, missing: Mask | None, codes: Numbers | None, n: int) -> Totals:
+def _with_places(totals: Totals, window: Window, missing: Mask | None, codes: Numbers | None, n: int) -> Totals:
     """The totals, with the first and the last row with a value of each group, in the order of the window."""
     places = np.arange(len(window)) if missing is None else np.flatnonzero(~missing)
     codes = np.zeros(len(places), np.int64) if codes is None else codes[places]
-    return replace(found, first=_first_of(places, codes, n, window), last=_last_of(places, codes, n, window))
+    return replace(totals, first=_first_of(places, codes, n, window), last=_last_of(places, codes, n, window))
 
 
 def _first_of(places: Places, codes: Numbers, n: int, window: Window) -> RowNumbers:
@@ -158,11 +158,11 @@ def _first_of(places: Places, codes: Numbers, n: int, window: Window) -> RowNumb
 
 
 def _last_of(places: Places, codes: Numbers, n: int, window: Window) -> RowNumbers:
-    found = np.full((n, 2), -1, np.int64)
-    found[codes, 0] = places  # the last one of each group remains
-    known = found[:, 0] >= 0
-    found[known, 1] = window.row_numbers(found[known, 0])
-    return found
+    known = np.full((n, 2), -1, np.int64)
+    known[codes, 0] = places  # the last one of each group remains
+    is_known = known[:, 0] >= 0
+    known[is_known, 1] = window.row_numbers(known[is_known, 0])
+    return known
 
 
 def _of_all(values: Numbers, missing: Mask | None, needs: Needs) -> Totals:
@@ -251,11 +251,11 @@ def _merge_rows(parts: Sequence[RowNumbers | None], ids: Places, n: int, first: 
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None
-    rows, found = np.concatenate(known), np.full((n, 2), -1, np.int64)
+    rows, merged = np.concatenate(known), np.full((n, 2), -1, np.int64)
     order = np.argsort(rows[:, 0], kind="stable")
     order = order[rows[order, 0] >= 0][:: -1 if first else 1]
-    found[ids[order]] = rows[order]
-    return found
+    merged[ids[order]] = rows[order]
+    return merged
 
 
 def _merge_gathered(parts: Sequence[Totals], ids: Places) -> Gathered | None:

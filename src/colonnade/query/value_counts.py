@@ -118,7 +118,7 @@ class _Files:
         for number in self._writers:
             with pa.OSFile(self._path(number)) as source:
                 file = pa.ipc.open_file(source)
-                batches = [file.get_batch(place) for place in range(file.num_record_batches)]
+                batches = [file.get_batch(position) for position in range(file.num_record_batches)]
             yield merge_parts([self._part(batch) for batch in batches])
 
     def _part(self, batch: pa.RecordBatch) -> GroupPart:

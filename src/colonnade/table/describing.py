@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,14 +11,12 @@ from colonnade.columns.mapping import arrow_type
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.model import ColumnInfo
-from colonnade.sealed import Sealed
 from colonnade.table.show import cell_text, rows_text
 
 if TYPE_CHECKING:
     import pandas
 
     from colonnade.query.histogram import Histogram
-    from colonnade.table.file import File
     from colonnade.table.rows import Query
     from colonnade.values import Cell
 
@@ -56,16 +53,18 @@ class Description:
 
     def to_pandas(self) -> pandas.DataFrame:
         """One row per statistic and one column per column, as `DataFrame.describe(include="all")` has them."""
-        import pandas as pd
+        from colonnade.exchange.frames import frame_of_cells
 
-        names = [name for name in STATISTICS if any(name in found for found in self.columns.values())]
-        return pd.DataFrame({name: [found.get(s) for s in names] for name, found in self.columns.items()}, index=names)
+        names = [name for name in STATISTICS if any(name in column for column in self.columns.values())]
+        return frame_of_cells(
+            {name: [column.get(statistic) for statistic in names] for name, column in self.columns.items()}, names
+        )
 
     def _blocks(self) -> list[tuple[tuple[str, ...], list[str]]]:
         """The columns that have the same statistics, together."""
         blocks: dict[tuple[str, ...], list[str]] = {}
-        for name, found in self.columns.items():
-            blocks.setdefault(tuple(found), []).append(name)
+        for name, statistics in self.columns.items():
+            blocks.setdefault(tuple(statistics), []).append(name)
         return list(blocks.items())
 
     def _cells(self, name: str) -> list[str]:
@@ -76,7 +75,7 @@ class Description:
         width = max(map(len, self.columns), default=0)
         for statistics, names in self._blocks():
             rows = [list(statistics), *(self._cells(name) for name in names)]
-            widths = [max(len(row[place]) for row in rows) for place in range(len(statistics))]
+            widths = [max(len(row[position]) for row in rows) for position in range(len(statistics))]
             for name, row in zip(["", *names], rows, strict=True):
                 cells = (
                     f"{cell:<{size}}" if statistic in ("top", "problem") else f"{cell:>{size}}"
@@ -101,107 +100,64 @@ class Description:
         return f"<div>{''.join(tables)}<small>{rows_text(self.n_rows)}</small></div>"
 
 
-class DescribableRows(Sealed):
-    """The methods of a Table and a Query that summarise rows."""
+def described(query: Query, columns: Sequence[str] | None) -> Description:
+    """The description of columns (all, if none are given)."""
+    names = query.columns if columns is None else list(columns)
+    infos = [query._table._column(name) for name in names]
+    statistics: dict[str, dict[str, Cell]] = {}
+    for start in range(0, len(infos), COLUMNS_AT_ONCE):
+        statistics |= _described(query, infos[start : start + COLUMNS_AT_ONCE])
+    return Description(query.count(), statistics)
 
-    _file: File
 
-    def _query(self) -> Query:
-        raise NotImplementedError
+def histogram_of(
+    query: Query, column: str, bins: int | Sequence[object], outer: tuple[object, object] | None, by: Sequence[str]
+) -> Histogram:
+    """How many rows have values in each bin; outer: the outer edges."""
+    from colonnade.query.grouped import GroupedRows
+    from colonnade.query.histogram import binned, counts_bins, edges_at, edges_between, most_frequent
 
-    def describe(self, columns: Sequence[str] | None = None) -> Description:
-        """Statistics of columns (all, if none are given), as pandas' `describe` has them: count, mean, std, quartiles.
-
-        Quartiles are exact; std divides by the count less 1. NaN is a value, as in `aggregate`. Columns are read a few
-        at a time, and never held whole in memory.
-
-        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
-        >>> t = cn.open_table("run.h5", "events")
-        >>> t.where("ts > 1").describe(["energy"])
-        2 rows
-                count  missing  mean       std  min   25%  50%   75%  max
-        energy      2        0   6.5  0.707107    6  6.25  6.5  6.75    7
-        """
-
-        def read() -> Description:
-            query = self._query()
-            names = query.columns if columns is None else list(columns)
-            infos = [query._table._column(name) for name in names]
-            found: dict[str, dict[str, Cell]] = {}
-            for start in builtins.range(0, len(infos), COLUMNS_AT_ONCE):
-                found |= _described(query, infos[start : start + COLUMNS_AT_ONCE])
-            return Description(query.count(), found)
-
-        return self._file._consistent(read)
-
-    def histogram(
-        self,
-        column: str,
-        bins: int | Sequence[object] = 10,
-        *,
-        range: tuple[object, object] | None = None,  # noqa: A002 - as NumPy and pandas name it
-        by: str | Sequence[str] | None = None,
-    ) -> Histogram:
-        """How many rows have values in each of `bins` bins of one width, from the least to the greatest value.
-
-        bins: their number, or their edges. range: the outer edges instead of the least and the greatest value. Of
-        strings, booleans and categories, the `bins` most frequent values are counted. by: columns to group by. The last
-        bin includes its upper edge; missing values, NaN and what is outside the range are only counted.
-
-        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
-        >>> t = cn.open_table("run.h5", "events")
-        >>> t.histogram("energy", [0, 1, 10]).bins.to_pydict()
-        {'start': [0.0, 1.0], 'stop': [1.0, 10.0], 'count': [1, 2]}
-        """
-        from colonnade.query.aggregate import group_names
-        from colonnade.query.grouped import GroupedRows
-        from colonnade.query.histogram import binned, counts_bins, edges_at, edges_between, most_frequent
-
-        names = group_names(by)
-
-        def read() -> Histogram:
-            query = self._query()
-            table = query._table
-            reader = table._reader(column)
-            rows = query._known_rows() if query._predicate is None else query._search()
-            grouped = GroupedRows([table._reader(name) for name in names], rows)
-            for one in (*grouped.by, reader):
-                if one.domain is None:
-                    raise UsageError(
-                        f"cannot make a histogram of column {one.column.name!r}: its values cannot be compared",
-                        column=one.column.name,
-                    )
-            if not counts_bins(reader.kind):
-                if not isinstance(bins, int) or range is not None:
-                    raise UsageError(
-                        f"cannot divide column {column!r} of type {reader.kind} into bins: its values are counted. "
-                        "Give the number of the most frequent ones, and no range",
-                        column=column,
-                    )
-                return most_frequent(grouped, reader, bins)
-            if not isinstance(bins, int):
-                return binned(grouped, reader, edges_at(reader, list(bins)))
-            low, high = range if range is not None else query.aggregate(a=(column, "min"), b=(column, "max")).values()
-            return binned(grouped, reader, edges_between(reader, bins, low, high))
-
-        return self._file._consistent(read)
+    table = query._table
+    reader = table._reader(column)
+    rows = query._known_rows() if query._predicate is None else query._search()
+    grouped = GroupedRows([table._reader(name) for name in by], rows)
+    for used in (*grouped.by, reader):
+        if used.domain is None:
+            raise UsageError(
+                f"cannot make a histogram of column {used.column.name!r}: its values cannot be compared",
+                column=used.column.name,
+            )
+    if not counts_bins(reader.kind):
+        if not isinstance(bins, int) or outer is not None:
+            raise UsageError(
+                f"cannot divide column {column!r} of type {reader.kind} into bins: its values are counted. "
+                "Give the number of the most frequent ones, and no range",
+                column=column,
+            )
+        return most_frequent(grouped, reader, bins)
+    if not isinstance(bins, int):
+        return binned(grouped, reader, edges_at(reader, list(bins)))
+    low, high = outer if outer is not None else query.aggregate(a=(column, "min"), b=(column, "max")).values()
+    return binned(grouped, reader, edges_between(reader, bins, low, high))
 
 
 def _described(query: Query, columns: Sequence[ColumnInfo]) -> dict[str, dict[str, Cell]]:
     """The statistics of a few columns, in the order of `STATISTICS`."""
-    wanted = {f"{statistic} {column.name}": one for column in columns for statistic, one in _wanted(column).items()}
+    wanted = {
+        f"{statistic} {column.name}": request for column in columns for statistic, request in _wanted(column).items()
+    }
     n_rows = query.count()
     try:
         values = query.aggregate(**wanted)  # type: ignore[arg-type]
     except (FormatError, UnsupportedError) as error:
         if len(columns) == 1:
             return {columns[0].name: {"problem": str(error)}}
-        return {name: found for column in columns for name, found in _described(query, [column]).items()}
+        return {name: values for column in columns for name, values in _described(query, [column]).items()}
     described = {}
     for column in columns:
-        found = {name: values[f"{name} {column.name}"] for name in STATISTICS if f"{name} {column.name}" in wanted}
-        n_values = found.pop("count")
-        described[column.name] = {"count": n_values, "missing": n_rows - n_values, **_top(query, column), **found}  # type: ignore[operator]
+        statistics = {name: values[f"{name} {column.name}"] for name in STATISTICS if f"{name} {column.name}" in wanted}
+        n_values = statistics.pop("count")
+        described[column.name] = {"count": n_values, "missing": n_rows - n_values, **_top(query, column), **statistics}  # type: ignore[operator]
     return described
 
 
@@ -224,7 +180,7 @@ def _top(query: Query, column: ColumnInfo) -> dict[str, Cell]:
     reader = query._table._reader(column.name)
     if reader.domain is None or "mean" in _wanted(column):
         return {}
-    found = query.histogram(column.name, 1)
-    row = found.bins.slice(0, 1).to_pylist()
+    frequent = query.histogram(column.name, 1)
+    row = frequent.bins.slice(0, 1).to_pylist()
     top, freq = (row[0]["value"], row[0]["count"]) if row else (None, None)
-    return {"unique": found.n_distinct, "top": top, "freq": freq}
+    return {"unique": frequent.n_distinct, "top": top, "freq": freq}

@@ -12,7 +12,7 @@ import pyarrow as pa
 from colonnade.arrays import Int64s
 from colonnade.dataclass import replace
 from colonnade.errors import UsageError
-from colonnade.table.describing import DescribableRows
+from colonnade.sealed import Sealed
 
 if TYPE_CHECKING:
     import pandas
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from colonnade.exchange.numpy_out import StringsAs
     from colonnade.predicate.bound import Bound
     from colonnade.predicate.tree import Predicate
+    from colonnade.query.histogram import Histogram
     from colonnade.query.plan import Plan
     from colonnade.query.search import Search
     from colonnade.selection import Rows
+    from colonnade.table.describing import Description
     from colonnade.table.file import File
     from colonnade.table.table import Table
     from colonnade.values import Cell
@@ -37,7 +39,7 @@ FunctionRequest = str | tuple[str, float] | Sequence[str | tuple[str, float]]
 """What is requested of a column: a function, or several; with a parameter `("quantile", 0.9)`."""
 
 
-class ReadableRows(DescribableRows):
+class ReadableRows(Sealed):
     """The methods that a Table and a Query have in common, which read rows and columns."""
 
     _file: File
@@ -282,6 +284,49 @@ class ReadableRows(DescribableRows):
             return asked.result(rows, indexes)
 
         return self._file._consistent(read)
+
+    def describe(self, columns: Sequence[str] | None = None) -> Description:
+        """Statistics of columns (all, if none are given), as pandas' `describe` has them: count, mean, std, quartiles.
+
+        Quartiles are exact; std divides by the count less 1. NaN is a value, as in `aggregate`. Columns are read a few
+        at a time, and never held whole in memory.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.where("ts > 1").describe(["energy"])
+        2 rows
+                count  missing  mean       std  min   25%  50%   75%  max
+        energy      2        0   6.5  0.707107    6  6.25  6.5  6.75    7
+        """
+
+        from colonnade.table.describing import described
+
+        return self._file._consistent(lambda: described(self._query(), columns))
+
+    def histogram(
+        self,
+        column: str,
+        bins: int | Sequence[object] = 10,
+        *,
+        range: tuple[object, object] | None = None,  # noqa: A002 - as NumPy and pandas name it
+        by: str | Sequence[str] | None = None,
+    ) -> Histogram:
+        """How many rows have values in each of `bins` bins of one width, from the least to the greatest value.
+
+        bins: their number, or their edges. range: the outer edges instead of the least and the greatest value. Of
+        strings, booleans and categories, the `bins` most frequent values are counted. by: columns to group by. The last
+        bin includes its upper edge; missing values, NaN and what is outside the range are only counted.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.histogram("energy", [0, 1, 10]).bins.to_pydict()
+        {'start': [0.0, 1.0], 'stop': [1.0, 10.0], 'count': [1, 2]}
+        """
+        from colonnade.query.aggregate import group_names
+        from colonnade.table.describing import histogram_of
+
+        names = group_names(by)
+        return self._file._consistent(lambda: histogram_of(self._query(), column, bins, range, names))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         query = self._query()

@@ -208,7 +208,7 @@ def set_labels(group: EditableGroup, info: TableInfo, labels: Sequence[str]) -> 
             f"Replace it first: replace_column({name!r}, ...)",
             column=name,
         )
-    order = [one.name for one in info.columns if one.name != name]
+    order = [member.name for member in info.columns if member.name != name]
     if before not in order:
         if before == names.UNNAMED:
             raise UsageError(

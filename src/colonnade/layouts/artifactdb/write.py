@@ -297,10 +297,10 @@ def rename_column(group: EditableGroup, info: TableInfo, name: str, new_name: st
 def reorder_columns(group: EditableGroup, info: TableInfo, order: Sequence[str]) -> None:
     """Move the columns, which are numbered in their order. Refused if any is in another file."""
     if info.others:
-        kept = ", ".join(repr(other.name) for other in info.others)
+        elsewhere = ", ".join(repr(other.name) for other in info.others)
         raise UnsupportedError(
-            f"{info.path} stores {kept} in other files by the column's position, which would change. No column can be "
-            "moved.",
+            f"{info.path} stores {elsewhere} in other files by the column's position, which would change. No "
+            "column can be moved.",
             feature="reordering a frame with columns in other files",
         )
     data, listed = group_at(group, names.DATA), all_names(group)
