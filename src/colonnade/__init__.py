@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from colonnade.model import ColumnOptions as column
     from colonnade.nodes.attributes import Attributes
     from colonnade.predicate.tree import ColumnName, Leaf, Predicate, col
+    from colonnade.query.histogram import Histogram
     from colonnade.query.plan import ColumnRead, IndexSkipped, IndexUsed, Plan
     from colonnade.query.stats import ColumnStats
     from colonnade.selection import Selection
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from colonnade.sparse.measure import SectionSize, StoredSize
     from colonnade.table import Column, File, Query, RawRows, Table, open, open_table, read, write
     from colonnade.table.checking import check, fix
+    from colonnade.table.describing import Description
     from colonnade.table.sparse import create_sparse, open_sparse, write_sparse
     from colonnade.versions import show_versions
 
@@ -75,13 +77,13 @@ __version__ = "0.1.0"
 __all__ = [
     "Attributes", "AwkwardBuffers", "Categorical", "CategoriesInfo", "Checked", "ChunkGrid", "ChunkRecord", "Coded",
     "Column", "ColumnInfo", "ColumnName", "ColumnOptions", "ColumnRead", "ColumnStats", "Converted", "Coo",
-    "Dataspace", "Distinct", "File", "FilterInfo", "Finding", "Findings", "Fixed", "Found", "IndexInfo",
-    "IndexSkipped", "IndexUsed", "Leaf", "LibraryRead", "Lists", "Masked", "Members", "Nullable", "OtherColumn",
-    "Plain", "Plan", "Pointers", "Predicate", "Query", "RawRows", "Repair", "SectionSize", "Sectioned", "Selection",
-    "SparseArray", "SparseInfo", "SparseMatrix", "StorageLayout", "StoredField", "StoredSize", "StoredType",
-    "Table", "TableInfo", "__version__", "check", "col", "column", "convert", "create_sparse", "errors", "fix",
-    "from_anndata", "open", "open_sparse", "open_table", "read", "read_element", "show_versions", "to_anndata",
-    "write", "write_element", "write_sparse",
+    "Dataspace", "Description", "Distinct", "File", "FilterInfo", "Finding", "Findings", "Fixed", "Found",
+    "Histogram", "IndexInfo", "IndexSkipped", "IndexUsed", "Leaf", "LibraryRead", "Lists", "Masked", "Members",
+    "Nullable", "OtherColumn", "Plain", "Plan", "Pointers", "Predicate", "Query", "RawRows", "Repair",
+    "SectionSize", "Sectioned", "Selection", "SparseArray", "SparseInfo", "SparseMatrix", "StorageLayout",
+    "StoredField", "StoredSize", "StoredType", "Table", "TableInfo", "__version__", "check", "col", "column",
+    "convert", "create_sparse", "errors", "fix", "from_anndata", "open", "open_sparse", "open_table", "read",
+    "read_element", "show_versions", "to_anndata", "write", "write_element", "write_sparse",
 ]  # fmt: skip
 
 # Where each public name is, for those who ask for it: nothing is imported before.
@@ -99,6 +101,7 @@ _NAMES_IN = {
     "model": "CategoriesInfo ChunkGrid Coded ColumnInfo ColumnOptions FilterInfo Finding IndexInfo Lists Masked "
     "LibraryRead OtherColumn Plain Pointers Repair Sectioned StoredField StoredType TableInfo",
     "predicate.tree": "ColumnName Leaf Predicate col",
+    "query.histogram": "Histogram",
     "query.plan": "ColumnRead IndexSkipped IndexUsed Plan",
     "indexes.known": "Distinct",
     "query.stats": "ColumnStats",
@@ -108,6 +111,7 @@ _NAMES_IN = {
     "sparse.measure": "SectionSize StoredSize",
     "table": "Column File Query RawRows Table open open_table read write",
     "table.checking": "check fix",
+    "table.describing": "Description",
     "table.sparse": "create_sparse open_sparse write_sparse",
     "versions": "show_versions",
 }

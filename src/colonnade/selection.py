@@ -14,6 +14,8 @@ from colonnade.arrays import Booleans, Int64s
 from colonnade.errors import RowNotFound, UsageError
 
 RowNumbers = Int64s
+Rows = range | RowNumbers
+"""Rows of a table: a slice with any step, or row numbers in any order, with repeats."""
 _FARTHEST = 1 << 62  # row numbers up to here plus one chunk do not overflow
 
 

@@ -32,6 +32,7 @@ from colonnade.pager.disk import Disk
 from colonnade.pager.held_pages import PAGE
 from colonnade.pager.options import Durability
 from colonnade.query import scan
+from colonnade.selection import Rows
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 TABLE = "log"
@@ -300,7 +301,7 @@ def slow_down(chance: random.Random) -> None:
     """Take some time between two columns."""
     read_column = scan.read_column
 
-    def read_slowly(reader: ColumnReader, rows: scan.Rows) -> pa.ChunkedArray:
+    def read_slowly(reader: ColumnReader, rows: Rows) -> pa.ChunkedArray:
         pause(chance, 0.1)
         return read_column(reader, rows)
 

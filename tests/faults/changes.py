@@ -129,6 +129,15 @@ def replace_column(file: cn.File) -> None:
     file["events"].replace_column("kind", pa.array(["red", None, "blue"] * (N_ROWS // 3)).dictionary_encode())
 
 
+def reorder_columns(file: cn.File) -> None:
+    file["events"].columns = ["kind", "x", "name"]
+
+
+def set_labels(file: cn.File) -> None:
+    """A label becomes a column, and columns labels."""
+    file["events"].set_labels(["name", "x"])
+
+
 def build_indexes(file: cn.File) -> None:
     file["deep/runs"].build_index({"x": ["chunk_minmax", "chunk_bloom"], "kind": "bitmap", "id": "sorted_rows"})
 
@@ -151,6 +160,8 @@ CHANGES: dict[str, Change] = {
     "upsert": upsert_rows,
     "transaction": change_columns,
     "replace column": replace_column,
+    "reorder": reorder_columns,
+    "labels": set_labels,
     "build indexes": build_indexes,
     "drop indexes": drop_indexes,
     "drop": drop_table,

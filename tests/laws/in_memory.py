@@ -5,7 +5,7 @@ Nothing here is ever changed: a change gives another table, so that a change tha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -129,6 +129,15 @@ class Table:
         """Without a column or label."""
         columns = {n: c for n, c in self.columns.items() if n != name}
         return replace(self, columns=columns, labels={n: c for n, c in self.labels.items() if n != name})
+
+    def reordered(self, names: Sequence[str]) -> Table:
+        """The columns in this order."""
+        return replace(self, columns={name: self.columns[name] for name in names})
+
+    def labelled(self, names: Sequence[str]) -> Table:
+        """The table with these labels; former labels are the last columns."""
+        columns = {name: column for name, column in self.members.items() if name not in names}
+        return replace(self, columns=columns, labels={name: self.members[name] for name in names})
 
     def renamed(self, name: str, new_name: str) -> Table:
         """A column or label under another name, in its place."""

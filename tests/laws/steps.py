@@ -164,7 +164,7 @@ def creations(draw: st.DrawFn, tables: Tables) -> Step:
     n_rows = draw(numbers_of_rows(MANY)) if names else 0
     given = {name: draw(arrays(draw(KINDS), n_rows)) for name in names}
     options = {name: draw(column_options(array.type)) for name, array in given.items()}
-    labels = names[: draw(st.integers(0, 2))]
+    labels = names[: draw(st.integers(0, 1))]
     texts: dict[str, Any] = {key: draw(WORDS) for key in TABLE_TEXTS}
     apart = 0 < len(labels) < len(names) and draw(st.booleans())
     form, data = draw(handed_over({n: a for n, a in given.items() if not (apart and n in labels)}, n_rows))
@@ -360,6 +360,25 @@ def renamings(draw: st.DrawFn, tables: Tables) -> Step:
 
 
 @st.composite
+def reorderings(draw: st.DrawFn, tables: Tables) -> Step:
+    """The columns in another order, or in their own."""
+    path = draw(st.sampled_from(with_members(tables)))
+    names = draw(st.permutations(list(tables[path].columns)))
+    after = {**tables, path: tables[path].reordered(names)}
+    return Step(f"columns = {names}", lambda file: setattr(file[path], "columns", names), after, path)
+
+
+@st.composite
+def labellings(draw: st.DrawFn, tables: Tables) -> Step:
+    """Another label, or none. One column stays: the standard keeps the order of labels in the columns."""
+    path = draw(st.sampled_from(with_members(tables)))
+    names = draw(st.permutations(list(tables[path].members)))[: draw(st.integers(0, 1))]
+    names = names[: len(tables[path].members) - 1]
+    after = {**tables, path: tables[path].labelled(names)}
+    return Step(f"set labels {names}", lambda file: file[path].set_labels(names), after, path)
+
+
+@st.composite
 def replacements(draw: st.DrawFn, tables: Tables) -> Step:
     """Other values, mostly of another type, in the place of a column or label; alone it may have another length."""
     path = draw(st.sampled_from(with_members(tables)))
@@ -441,7 +460,7 @@ def any_steps(draw: st.DrawFn, tables: Tables) -> Step:
     if with_room(tables):
         possible += [additions]
     if with_members(tables):
-        possible += [removals, renamings, replacements, column_texts, marks_of_others]
+        possible += [removals, renamings, reorderings, labellings, replacements, column_texts, marks_of_others]
     if with_rows(tables):
         possible += [updates, updates, deletions]
     if keyed_columns(tables):

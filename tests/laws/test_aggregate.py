@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from pathlib import Path
 from random import Random
@@ -23,11 +23,16 @@ from hypothesis import strategies as st
 
 import colonnade as cn
 from colonnade import limits
-from tests.laws.oracle import cells
+from tests.laws.oracle import cells, seconds_in
 from tests.laws.predicates import FAMILIES, Column, as_predicate, columns, is_nan, nodes, tables
 from tests.laws.test_search import can_be_indexed, expected_rows, wanted_indexes, written
 
 FUNCTIONS = ["count", "min", "max", "sum", "mean"]
+OTHERS: list[tuple[Any, ...]] = [
+    ("std",), ("std", 0), ("var",), ("var", 0), ("var", 3), ("median",), ("quantile", 0.0), ("quantile", 0.3),
+    ("quantile", 0.75), ("quantile", 1), ("count_distinct",), ("first",), ("last",), ("any",), ("all",),
+]  # fmt: skip
+ROUNDED = ("mean", "median", "quantile", "std")
 ANYTHING = [kind for family in FAMILIES.values() for kind in family]
 EXAMPLES = max(10, settings().max_examples // 3)
 SEEDS = max(40, settings().max_examples // 2)
@@ -38,7 +43,7 @@ def short_windows(wanted: bool) -> Iterator[None]:
     """Limits that only large tables meet are met by small ones."""
     small = {
         "fewest_window_rows": 4, "window_bytes": 64, "piece_bytes": 16, "farthest_apart": 16, "numbered_groups": 3,
-        "waiting_groups": 5,
+        "waiting_groups": 5, "gathered_bytes": 40, "counted_pairs": 6,
     }  # fmt: skip
     with limits.override(**(small if wanted else {})):
         yield
@@ -49,12 +54,18 @@ def short_windows(wanted: bool) -> Iterator[None]:
 
 def suits(function: str, kind: pa.DataType) -> bool:
     """Whether a function can be had of a type, as the README says."""
-    if function == "count":
+    if function in ("count", "count_distinct", "first", "last"):
         return True
+    if function in ("any", "all"):
+        return bool(pa.types.is_boolean(kind))
     if function in ("min", "max"):
         return not pa.types.is_dictionary(kind) or kind.ordered
     numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    return numbers or pa.types.is_boolean(kind) or (pa.types.is_duration(kind) and function == "sum")
+    if function in ("median", "quantile"):
+        return numbers or pa.types.is_temporal(kind)
+    if pa.types.is_temporal(kind):
+        return function == "mean" or (pa.types.is_duration(kind) and function in ("sum", "std"))
+    return numbers or pa.types.is_boolean(kind)
 
 
 def places_in_order(column: Column) -> list[Any]:
@@ -89,19 +100,63 @@ def added(found: Sequence[Any]) -> Any:
     return odd[0] if odd else sum(found, Fraction(0))
 
 
-def expected(function: str, column: Column, rows: Sequence[int]) -> Any:
+def expected(function: str, column: Column, rows: Sequence[int], parameter: Any = None) -> Any:
     """What a function gives, as a cell."""
     found: list[Any] = [column.cells[row] for row in rows if column.cells[row] is not None]
     if function == "count":
         return Fraction(len(found))
+    if function == "count_distinct":
+        return Fraction(len({"nan" if is_nan(cell) else cell for cell in found}))
     if not found:
         return None
-    if function in ("min", "max"):
-        row = least_row(column, rows, function)
+    if function in ("first", "last"):
+        return found[0 if function == "first" else -1]
+    if function in ("min", "max", "any", "all"):
+        row = least_row(column, rows, "max" if function in ("max", "any") else "min")
         assert row is not None
         return column.cells[row]
+    if function in ("std", "var"):
+        return spread_out(found, 1 if parameter is None else parameter, column.kind, function)
+    if function in ("median", "quantile"):
+        return in_unit(between(found, 0.5 if parameter is None else parameter), column.kind)
     total = added(found)
-    return total / len(found) if function == "mean" else total
+    return in_unit(total / len(found), column.kind) if function == "mean" else total
+
+
+def in_unit(cell: Any, kind: pa.DataType) -> Any:
+    """A time, rounded down to the unit that its type counts in."""
+    if not pa.types.is_temporal(kind):
+        return cell
+    unit = Fraction(86400) if pa.types.is_date64(kind) else seconds_in(kind)
+    return math.floor(cell / unit) * unit
+
+
+def between(found: Sequence[Any], q: float) -> Any:
+    """The quantile of what is not NaN, from Fractions: NaN where all are."""
+    order = sorted(cell for cell in found if not is_nan(cell))
+    if not order:
+        return math.nan
+    place = q * (len(order) - 1)
+    low, high = order[math.floor(place)], order[math.ceil(place)]
+    if low == high or place == math.floor(place):
+        return low
+    if isinstance(low, float) or isinstance(high, float):
+        return low + high  # an infinity, or NaN between both
+    return low + (high - low) * (Fraction(place) - math.floor(place))
+
+
+def spread_out(found: Sequence[Any], ddof: int, kind: pa.DataType, function: str) -> Any:
+    """A variance from Fractions, or its root from the decimals of its digits."""
+    if len(found) <= ddof:
+        return None
+    if any(isinstance(cell, float) for cell in found):
+        return math.nan
+    mean = sum(found, Fraction(0)) / len(found)
+    squares = sum(((cell - mean) ** 2 for cell in found), Fraction(0)) / (len(found) - ddof)
+    if function == "var":
+        return squares
+    root = Context(prec=60).sqrt(Context(prec=200).divide(Decimal(squares.numerator), Decimal(squares.denominator)))
+    return in_unit(Fraction(root), kind)
 
 
 def group_of(table: Sequence[Column], row: int) -> tuple[Any, ...]:
@@ -123,31 +178,41 @@ def expected_groups(by: Sequence[Column], rows: Sequence[int]) -> list[list[int]
     return sorted(found.values(), key=lambda members: group_order(by, members[0]))
 
 
-def is_right(got: Any, truth: Any, function: str, column: Column, rows: Sequence[int]) -> bool:
+def is_right(got: Any, truth: Any, function: str, column: Column, rows: Sequence[int], parameter: Any = None) -> bool:
     """Whether a cell is what is expected; sums of floats up to what float64 loses."""
+    sizes: Any = [abs(cell) for row in rows if isinstance(cell := column.cells[row], Fraction)]
+    if function in ("std", "var") and any(cell > 10**150 for cell in sizes):
+        return True  # its square is larger than a float64
     if got is None or truth is None or is_nan(got) or is_nan(truth):
         return (got is None, is_nan(got)) == (truth is None, is_nan(truth))
+    if function in ("std", "var"):
+        unit = seconds_in(column.kind) if pa.types.is_temporal(column.kind) else Fraction(0)
+        return bool(abs(Fraction(got) - truth) <= truth * Fraction(1, 10**12) + unit + Fraction(1, 10**300))
     if function in ("sum", "mean") and pa.types.is_floating(column.kind):
-        sizes: Any = [abs(cell) for row in rows if (cell := column.cells[row]) is not None]  # type: ignore[arg-type]
         if truth in (math.inf, -math.inf):
             return bool(got == truth)
         size = sum(sizes)
         return size > 1e307 or abs(Fraction(got) - truth) <= size * Fraction(1, 10**15) + Fraction(1, 10**320)
-    if function == "mean":
-        return bool(got == Fraction(float(truth)))
+    if function in ROUNDED and not pa.types.is_temporal(column.kind):
+        if truth in (math.inf, -math.inf):
+            return bool(got == truth)
+        if function == "mean":
+            return bool(got == Fraction(float(truth)))
+        size = max(sizes, default=0)
+        return bool(abs(Fraction(got) - truth) <= size * Fraction(1, 10**15) + Fraction(1, 10**320))
     return bool(got == truth)
 
 
 # -- what is asked --
 
 
-def asked_of(table: Sequence[Column]) -> dict[str, tuple[str, str]]:
+def asked_of(table: Sequence[Column]) -> dict[str, tuple[Any, ...]]:
     """Every function that suits, of every column."""
     return {
-        f"{function} {column.name}": (column.name, function)
+        f"{function} {column.name}": (column.name, *function)
         for column in table
-        for function in FUNCTIONS
-        if suits(function, column.kind)
+        for function in (*((name,) for name in FUNCTIONS), *OTHERS)
+        if suits(function[0], column.kind)
     }
 
 
@@ -179,23 +244,25 @@ def row_choices(draw: st.DrawFn, table: list[Column]) -> tuple[Any, list[int], s
 
 
 def wrong_cells(
-    got: Sequence[Any], name: str, function: str, column: Column, members: Sequence[Sequence[int]]
+    got: Sequence[Any], name: str, asked: tuple[Any, ...], column: Column, members: Sequence[Sequence[int]]
 ) -> list[str]:
     """What is not as expected, a group a line."""
     assert len(got) == len(members), f"{name}: {len(got)} groups, expected {len(members)}"
     lines = []
+    _, function, *parameter = asked
     for cell, rows in zip(got, members, strict=True):
-        truth = expected(function, column, rows)
-        if not is_right(cell, truth, function, column, rows):
+        truth = expected(function, column, rows, *parameter)
+        if not is_right(cell, truth, function, column, rows, *parameter):
             lines.append(f"{name} of rows {list(rows)}: {cell}, expected {truth}")
     return lines
 
 
-def without_large_sums(asked: dict[str, tuple[str, str]], table: Sequence[Column], members: Any) -> dict[str, Any]:
+def without_large_sums(asked: dict[str, tuple[Any, ...]], table: Sequence[Column], members: Any) -> dict[str, Any]:
     """Leave out sums that their type cannot hold: those are refused (see tests.rooms.test_aggregate)."""
     by_name = {column.name: column for column in table}
     kept = {}
-    for name, (column, function) in asked.items():
+    for name, one in asked.items():
+        column, function = one[:2]
         kind = by_name[column].kind
         if function == "sum" and not pa.types.is_floating(kind):
             unit = 1
@@ -212,7 +279,7 @@ def without_large_sums(asked: dict[str, tuple[str, str]], table: Sequence[Column
             sums = [expected("sum", by_name[column], rows) for rows in members]
             if any(total is not None and not low <= total / unit <= high for total in sums):
                 continue
-        kept[name] = (column, function)
+        kept[name] = one
     return kept
 
 
@@ -248,7 +315,7 @@ def test_values_of_all_rows_are_those_of_one_row_after_another(data: st.DataObje
 
 
 def hold_values(
-    chosen: Any, table: Sequence[Column], rows: Sequence[int], asked: dict[str, tuple[str, str]], alone: bool
+    chosen: Any, table: Sequence[Column], rows: Sequence[int], asked: dict[str, tuple[Any, ...]], alone: bool
 ) -> None:
     """What is asked of these rows, all together or each alone, is what the oracle says."""
     if alone:
@@ -259,23 +326,32 @@ def hold_values(
     assert list(got) == list(asked)
     by_name = {column.name: column for column in table}
     wrong = []
-    for name, (of, function) in asked.items():
+    for name, one in asked.items():
+        of, function = one[:2]
         column, value = by_name[of], got[name]
-        if function in ("min", "max"):
-            row = least_row(column, rows, function)
-            try:
-                truth = None if row is None else python_of(column, row)
-            except (ValueError, OverflowError, KeyError, pa.ArrowException):
-                continue  # a time that Python cannot hold
-            # Arrow gives the least timestamp of 64 bits as pandas' NaT, which equals nothing.
-            both_odd = (is_nan(value) and is_nan(truth)) or repr(value) == repr(truth) == "NaT"
-            if not (value == truth or both_odd):
-                wrong.append(f"{name}: {value!r}, expected {truth!r}")
-        elif not pa.types.is_duration(column.kind) or function == "count":
+        if function in ("min", "max", "first", "last"):
+            wrong += wrong_value(value, name, function, column, rows)
+        elif not pa.types.is_temporal(column.kind) or function in ("count", "count_distinct"):
             odd = isinstance(value, float) and not math.isfinite(value)
             cell = value if odd or value is None else Fraction(value)
-            wrong += wrong_cells([cell], name, function, column, [rows])
+            wrong += wrong_cells([cell], name, one, column, [rows])
     assert wrong == []
+
+
+def wrong_value(value: Any, name: str, function: str, column: Column, rows: Sequence[int]) -> list[str]:
+    """What is wrong with a value of a column, which is compared as Python has it."""
+    if function in ("min", "max"):
+        row = least_row(column, rows, function)
+    else:
+        present = [row for row in rows if column.cells[row] is not None]
+        row = (present[0 if function == "first" else -1]) if present else None
+    try:
+        truth = None if row is None else python_of(column, row)
+    except (ValueError, OverflowError, KeyError, pa.ArrowException):
+        return []  # a time that Python cannot hold
+    # Arrow gives the least timestamp of 64 bits as pandas' NaT, which equals nothing.
+    both_odd = (is_nan(value) and is_nan(truth)) or repr(value) == repr(truth) == "NaT"
+    return [] if value == truth or both_odd else [f"{name}: {value!r}, expected {truth!r}"]
 
 
 @settings(max_examples=EXAMPLES)
@@ -337,11 +413,12 @@ def hold_groups(
         assert ["nan" if is_nan(cell) else cell for cell in cells(got[column.name].combine_chunks())] == keys
     by_name = {column.name: column for column in table}
     wrong = []
-    for name, (of, function) in asked.items():
-        if function in ("min", "max"):
+    for name, one in asked.items():
+        of, function = one[:2]
+        if function in ("min", "max", "first", "last"):
             assert got[name].type == schema.field(of).type
         found = cells(got[name].combine_chunks())
-        wrong += wrong_cells(found, name, function, by_name[of], members)
+        wrong += wrong_cells(found, name, one, by_name[of], members)
     assert wrong == []
 
 

@@ -271,6 +271,16 @@ class Changes(RuleBasedStateMachine):
 
     @some_columns
     @rule(data=st.data())
+    def reorder_columns(self, data: st.DataObject) -> None:
+        self.alone(data.draw(steps.reorderings(self.tables)))
+
+    @some_columns
+    @rule(data=st.data())
+    def set_labels(self, data: st.DataObject) -> None:
+        self.alone(data.draw(steps.labellings(self.tables)))
+
+    @some_columns
+    @rule(data=st.data())
     def replace_column(self, data: st.DataObject) -> None:
         self.alone(data.draw(steps.replacements(self.tables)))
 

@@ -6,6 +6,7 @@ import datetime as dt
 import math
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import colonnade as cn
+from colonnade import limits
 from colonnade.columns.coded import Categories
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import ColumnNotFound, CorruptError, DataError, UsageError
@@ -140,15 +142,20 @@ def test_rows_taken_twice_count_twice(events: cn.Table) -> None:
         ("label", "sum", "only numbers"),
         ("grade", "mean", "only numbers"),
         ("when", "sum", "only numbers"),
-        ("when", "mean", "only numbers"),
-        ("lasts", "mean", "only numbers"),
+        ("when", "std", "only numbers"),
+        ("lasts", "var", "squared"),
+        ("ok", "median", "only numbers"),
+        ("grade", "quantile", "only numbers"),
+        ("name", "mean", "only numbers"),
+        ("energy", "any", "only booleans"),
+        ("pair", "count_distinct", "cannot be compared"),
         ("name", "sum", "only numbers"),
         ("pair", "sum", "only numbers"),
     ],
 )
 def test_a_function_that_does_not_suit_is_refused(events: cn.Table, column: str, function: str, why: str) -> None:
     with pytest.raises(UsageError, match=why) as caught:
-        events.aggregate({column: function})
+        events.aggregate({column: ("quantile", 0.5) if function == "quantile" else function})
     kind = str(events.schema.field(column).type)
     assert (caught.value.column, caught.value.function, caught.value.type) == (column, function, kind)
     assert repr(column) in str(caught.value) and kind in str(caught.value) and function in str(caught.value)
@@ -158,7 +165,15 @@ def test_a_function_that_does_not_suit_is_refused(events: cn.Table, column: str,
     ("arguments", "named", "said"),
     [
         ((), {}, "name what is wanted"),
-        (({"ts": "median"},), {}, "there is no function 'median'; there are count, min, max, sum, mean"),
+        (({"ts": "mode"},), {}, "there is no function 'mode'; there are count, min, max, sum, mean, std"),
+        (({"ts": "quantile"},), {}, r"quantile takes a number from 0 to 1: \('x', 'quantile', 0.9\), not None"),
+        ((), {"x": ("ts", "quantile", 1.5)}, "not 1.5"),
+        ((), {"x": ("ts", "quantile", NAN)}, "not nan"),
+        ((), {"x": ("ts", "quantile", True)}, "not True"),
+        ((), {"x": ("ts", "std", -1)}, "the ddof of std is an integer that is not negative"),
+        ((), {"x": ("ts", "var", 0.5)}, "not 0.5"),
+        ((), {"x": ("ts", "mean", 1)}, "mean takes no parameter, not 1; std, var and quantile do"),
+        ((), {"x": ("ts", "std", 1, 2)}, "x must be"),
         ((), {"x": ("ts", "avg")}, "there is no function 'avg'"),
         ((), {"x": "mean"}, r"x must be \('column', 'function'\) or 'count', not 'mean'"),
         ((), {"x": 3}, "x must be"),
@@ -183,6 +198,116 @@ def test_columns_that_are_not_there(events: cn.Table) -> None:
         events.aggregate({"enrgy": "mean"})
     with pytest.raises(ColumnNotFound):
         events.aggregate(n="count", by=["ok", "lable"])
+
+
+# -- what else can be asked --
+
+
+def test_spread_quantiles_and_distinct_values(events: cn.Table) -> None:
+    got = events.aggregate({"ts": ["std", ("std", 0), "var", "median", ("quantile", 0.9)], "label": "count_distinct"})
+    assert list(got) == ["ts_std", "ts_std_0", "ts_var", "ts_median", "ts_quantile_0.9", "label_count_distinct"]
+    assert list(got.values()) == [3.5**0.5, (35 / 12) ** 0.5, 3.5, 3.5, 5.5, 3]
+    assert events.aggregate({"energy": ("quantile", 0.25)}) == {"energy_quantile_0.25": 1.25}
+    assert str(events.aggregate({"energy": ["std", "median"]})) == "{'energy_std': nan, 'energy_median': 2.0}"
+    assert events.aggregate({"energy": "count_distinct", "price": ["median", "std"], "lasts": "std"}) == {
+        "energy_count_distinct": 5,  # NaN is one of them
+        "price_median": 0.15,
+        "price_std": 0.005**0.5,
+        "lasts_std": dt.timedelta(milliseconds=1870),
+    }
+    assert events.aggregate({"when": ["mean", "median"], "lasts": "mean"}) == {
+        "when_mean": DAY + dt.timedelta(hours=2, minutes=30),
+        "when_median": DAY + dt.timedelta(hours=2, minutes=30),
+        "lasts_mean": dt.timedelta(milliseconds=2500),
+    }
+
+
+def test_first_last_any_and_all(events: cn.Table) -> None:
+    wanted = {"label": ["first", "last"], "pair": ["first", "last"], "ok": ["any", "all"]}
+    assert list(events.aggregate(wanted).values()) == ["pion", "tau", [1, 2], [5], True, False]
+    assert events[::-1].aggregate({"label": ["first", "last"]}) == {"label_first": "tau", "label_last": "pion"}
+    assert events[2:3].aggregate(wanted) == dict.fromkeys(events.aggregate(wanted))
+    got = events.aggregate({"pair": ["first", "last"], "ok": "all"}, by="side").to_pydict()
+    assert got == {
+        "side": ["l", "r", None],
+        "pair_first": [[1, 2], [3], [5]],
+        "pair_last": [[], [4], [5]],
+        "ok_all": [True, False, False],
+    }
+
+
+def test_std_needs_more_values_than_ddof(events: cn.Table) -> None:
+    assert events[:1].aggregate({"ts": ["std", ("std", 0), "var", ("var", 5)]}) == {
+        "ts_std": None,
+        "ts_std_0": 0.0,
+        "ts_var": None,
+        "ts_var_5": None,
+    }
+
+
+def test_variances_lose_nothing_far_from_zero(tmp_path: Path) -> None:
+    near = {
+        "i": pa.array([2**62 + n for n in range(100)]),
+        "f": np.arange(100) + 2.0**50,
+        "u": np.arange(100) + 2.0**50,
+    }
+    far = pa.array([-(2**63), 2**63 - 1] * 50)
+    data = {
+        **near,
+        "u": pa.array([2**64 - 1 - n for n in range(100)], pa.uint64()),
+        "far": far,
+        "k": np.arange(100) % 1,
+    }
+    columns = {name: cn.column(chunk_rows=7, fill=None) for name in data}
+    cn.write(tmp_path / "x.h5", data, table="t", columns=columns)
+    with cn.open_table(tmp_path / "x.h5") as t, limits.override(fewest_window_rows=7, window_bytes=64):
+        truth = (100**2 - 1) / 12
+        for got in (
+            t.aggregate(dict.fromkeys("ifu", ("var", 0))),
+            t.aggregate(dict.fromkeys("ifu", ("var", 0)), by="k"),
+        ):
+            values = got.values() if isinstance(got, dict) else [got[f"{name}_var_0"][0].as_py() for name in "ifu"]
+            assert list(values) == pytest.approx([truth] * 3, rel=1e-14)
+        assert t.aggregate(v=("far", "std", 0))["v"] == pytest.approx(2.0**63, rel=1e-14)
+
+
+@pytest.mark.parametrize("by", [None, "k"])
+def test_more_values_than_are_kept_are_read_again(tmp_path: Path, by: Any) -> None:
+    """Medians from narrowed ranges, distinct values from files."""
+    rng = np.random.default_rng(3)
+    data = {
+        "x": 100 + rng.normal(size=5000),
+        "i": rng.integers(-(2**63), 2**63 - 1, 5000),
+        "same": np.repeat(7, 5000),
+        "s": np.array([f"n{n}" for n in rng.integers(0, 3000, 5000)]),
+        "k": rng.integers(0, 3, 5000),
+    }
+    cn.write(tmp_path / "x.h5", data, table="t", columns={name: cn.column(chunk_rows=500) for name in data})
+    wanted: Any = {
+        "x": ["median", ("quantile", 0.01)],
+        "i": ["median", "count_distinct"],
+        "same": "median",
+        "s": "count_distinct",
+    }
+    with cn.open_table(tmp_path / "x.h5") as t:
+        truth = t.aggregate(wanted, by=by)
+        small = {"gathered_bytes": 4000, "counted_pairs": 100, "waiting_groups": 50, "fewest_window_rows": 500}
+        with (
+            limits.override(**small, window_bytes=4000),
+            patch("tempfile.TemporaryDirectory", wraps=TemporaryDirectory) as folder,
+        ):
+            assert t.aggregate(wanted, by=by) == truth
+            assert folder.call_count == 2
+    assert by or truth["x_median"] == np.median(data["x"])
+    assert by or (truth["i_count_distinct"], truth["s_count_distinct"]) == (5000, len(set(data["s"].tolist())))
+
+
+def test_one_pass_where_the_values_are_kept(tmp_path: Path) -> None:
+    cn.write(tmp_path / "x.h5", {"x": np.arange(100.0)}, table="t", columns={"x": cn.column(chunk_rows=10)})
+    with cn.open(tmp_path / "x.h5", n_threads=1) as f, limits.override(fewest_window_rows=10, window_bytes=80):
+        with patch.object(ColumnReader, "numbers", autospec=True, side_effect=ColumnReader.numbers) as numbers:
+            assert f["t"].aggregate({"x": ["median", ("quantile", 0.9), "std", "mean"]})["x_median"] == 49.5
+        assert numbers.call_count == 10
 
 
 # -- exact --
@@ -272,6 +397,29 @@ def test_an_index_answers_counts_and_ends(tmp_path: Path) -> None:
         with pytest.raises(AssertionError, match="is read"):
             f["t"][1:].aggregate({"x": "max"})
     assert str([truth["x_max"], truth["nan_min"], truth["none_min"], truth["s_max"]]) == "[7.5, nan, None, 'é']"
+
+
+def test_an_index_in_order_answers_quantiles(tmp_path: Path) -> None:
+    data = {"x": pa.array([NAN, 2.0, None, -1.0, NAN, 7.5]), "none": pa.array([None] * 6, pa.int32())}
+    with cn.open(tmp_path / "x.h5", "w") as f:
+        f.create("t", data, index={name: ["sorted_rows", "chunk_minmax"] for name in data})
+    wanted: Any = {"x": ["median", ("quantile", 0.9), "min", "count"], "none": ["median", "max"]}
+    with cn.open(tmp_path / "x.h5", trust="never") as f:
+        truth = f["t"].aggregate(wanted)
+    assert list(truth.values()) == [2.0, 6.4, -1.0, 5, None, None]
+    with cn.open(tmp_path / "x.h5") as f, patch.object(ColumnReader, "numbers", refuse):
+        assert f["t"].aggregate(wanted) == truth
+        with pytest.raises(AssertionError, match="is read"):
+            f["t"][1:].aggregate({"x": "median"})
+        with pytest.raises(AssertionError, match="is read"):
+            f["t"].aggregate({"x": ["median", "std"]})
+
+
+def test_rows_with_a_value_are_known_without_reading(tmp_path: Path) -> None:
+    """The first row of a column that cannot miss values is read alone."""
+    cn.write(tmp_path / "x.h5", {"x": [1, 2, 3]}, table="t", columns={"x": cn.column(fill=None)})
+    with cn.open_table(tmp_path / "x.h5") as t, patch.object(ColumnReader, "numbers", refuse):
+        assert t.aggregate({"x": ["first", "last"]}) == {"x_first": 1, "x_last": 3}
 
 
 def test_rows_alone_are_counted_without_reading(tmp_path: Path) -> None:

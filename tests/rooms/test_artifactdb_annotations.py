@@ -39,6 +39,14 @@ def annotations_of(folder: Path) -> dict[str, list[Any]]:
     return cn.read(folder / "column_annotations").to_pydict()
 
 
+def test_annotations_follow_the_order_of_columns(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "d", ANNOTATIONS["of every type"])
+    with cn.open(folder, "r+") as file:
+        file[file.tables()[0]].columns = ["c", "a", "b"]
+    after = annotations_of(folder)
+    assert (after["text"], after["n"]) == (["C", "A", "B"], [3, 1, 2])
+
+
 @pytest.mark.parametrize("row_names", [True, False])
 @pytest.mark.parametrize("kind", ANNOTATIONS)
 def test_annotations_follow_the_columns(kind: str, row_names: bool, tmp_path: Path) -> None:

@@ -414,15 +414,24 @@ def count(file: str, given: tuple[str, ...], explain: bool, trust: Trust, links:
 @columns_option
 @trust_option
 @links_option
-def stats(file: str, table: str | None, columns: tuple[str, ...], trust: Trust, links: Links, as_json: bool) -> int:
+@click.option("--describe", is_flag=True, help="Mean, std and quartiles of numbers, the most frequent of other values.")
+def stats(
+    file: str,
+    table: str | None,
+    columns: tuple[str, ...],
+    trust: Trust,
+    links: Links,
+    describe: bool,
+    as_json: bool,
+) -> int:
     """Show statistics of the columns of TABLE: missing, NaN, minimum, maximum, distinct.
 
     A column is read only if no search index has its statistics; --trust never reads all columns. NaN counts as one
     distinct value. TABLE may be left out when FILE holds one table. Exit code 1 when a column could not be read.
     """
-    from colonnade.cli.stats import print_stats
+    from colonnade.cli.stats import print_description, print_stats
 
-    return print_stats(file, table, columns, trust, as_json, links)
+    return (print_description if describe else print_stats)(file, table, columns, trust, as_json, links)
 
 
 @main.group()

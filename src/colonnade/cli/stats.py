@@ -22,7 +22,7 @@ from colonnade.cli.text import (
     units_text,
     value_text,
 )
-from colonnade.cli.values import plain_values
+from colonnade.cli.values import plain_value, plain_values
 from colonnade.errors import ColonnadeError
 from colonnade.indexes.known import Distinct
 from colonnade.pager.options import Links
@@ -64,6 +64,27 @@ def print_stats(
     else:
         show_stats(facts)
     return FINDINGS if any(column["problem"] for column in facts["columns"]) else FINE
+
+
+def print_description(
+    file: str, table: str | None, columns: tuple[str, ...], trust: Trust, as_json: bool, links: Links = "folder"
+) -> int:
+    with open(file, trust=trust, links=links) as opened:
+        chosen = only_table(opened, table)
+        described = chosen.describe(asked_columns(chosen, columns))
+        facts: Facts = {"file": file_facts(opened), "table": chosen.path, "title": chosen.title}
+        facts["n_rows"] = described.n_rows
+    if as_json:
+        facts["columns"] = [
+            {"name": name, **{statistic: plain_value(value) for statistic, value in statistics.items()}}
+            for name, statistics in described.columns.items()
+        ]
+        print_json(facts)
+    else:
+        console = open_console()
+        show_title(console, {**facts, "description": None, "path": facts["table"], "problem": None})
+        console.print(str(described), highlight=False, markup=False, soft_wrap=True)
+    return FINDINGS if any("problem" in statistics for statistics in described.columns.values()) else FINE
 
 
 # -- facts --

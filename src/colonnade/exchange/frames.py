@@ -68,6 +68,13 @@ def _joined(
     return pd.DataFrame(columns, columns=list(names) or None, index=pd.RangeIndex(n_rows), copy=False)
 
 
+def frame_of_cells(columns: Mapping[str, Sequence[object]], names: Sequence[str]) -> pandas.DataFrame:
+    """A frame of Python values with these row names."""
+    import pandas as pd
+
+    return pd.DataFrame(columns, index=list(names))
+
+
 def _with_frame_note(frame: pandas.DataFrame, note: Note) -> pandas.DataFrame:
     # The note comes from a file and may be invalid.
     with suppress(ValueError, TypeError, LookupError, AttributeError, NotImplementedError):

@@ -341,6 +341,11 @@ class Index(ABC):
         """Statistics of the whole column; None if the index does not know them for less than reading the column."""
         return None
 
+    def at_ranks(self, ranks: Sequence[int]) -> Keys | Asking[Keys | None] | None:
+        """The keys at these ranks, counted from 0 in increasing order of key, without missing and NaN rows; None if the
+        index does not know the order of rows."""
+        return None
+
     def most_distinct(self) -> int | None:
         """An upper bound of the number of distinct values; None if the index does not know one."""
         return None

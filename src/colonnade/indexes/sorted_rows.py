@@ -287,6 +287,13 @@ class SortedRowsIndex(Index):
             known.widen(stored_keys(ends, key_type(self.column)))
         return known
 
+    def at_ranks(self, ranks: Sequence[int]) -> Asking[Keys]:
+        self._check_attributes(self._attributes_digest())
+        if ranks and not 0 <= min(ranks) <= max(ranks) < self.n_values:
+            raise ChangedError("it has fewer values than another index of its column")
+        keys = yield self.probe([self.row(rank) for rank in ranks])
+        return stored_keys(keys, key_type(self.column))
+
     # -- changes --
 
     def refresh(self, source: ChangedSource, changed: Selection, n_before: int, options: Options) -> Dataset | None:

@@ -6,7 +6,7 @@ the keys of one window of one column.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TypeVar
 
 import numpy as np
@@ -15,9 +15,9 @@ from colonnade import limits
 from colonnade.columns.keys import Numbers, passing_numbers
 from colonnade.columns.read import ColumnReader
 from colonnade.indexes.base import BAD_INDEX, Asking, Found
-from colonnade.model import ColumnInfo
 from colonnade.predicate.bound import AllOf, Bound, BoundLeaf, Key, Missing
 from colonnade.query.bind import Readers, columns_of
+from colonnade.query.window import window_rows
 from colonnade.selection import RowNumbers, Selection
 from colonnade.threads import in_order
 
@@ -91,18 +91,6 @@ def matches(tree: Bound, found: Found, readers: Readers) -> Iterator[Selection]:
     is_worth_threads = unsure.span * width > limits.now.threaded_bytes
     n_threads = max((reader.n_threads for reader in tested), default=1) if is_worth_threads else 1
     yield from (rows for rows in in_order(match, windows, n_threads) if rows)
-
-
-def window_rows(columns: Sequence[ColumnInfo], most: int | None = None) -> int:
-    """The number of rows per window: a multiple of the longest chunk, so that no chunk is read twice, and about
-    `most`."""
-    most = limits.now.most_window_rows if most is None else most
-    longest = max((column.grid.chunk_rows for column in columns), default=limits.now.fewest_window_rows)
-    if any(column.leads_elsewhere for column in columns):
-        return longest
-    width = max(1, sum(column.type.size for column in columns))
-    wanted = max(limits.now.fewest_window_rows if width < 256 else 1, min(most, limits.now.window_bytes // width))
-    return max(1, wanted // longest) * longest
 
 
 def true_rows(tree: Bound, rows: Selection, readers: Readers) -> Selection:

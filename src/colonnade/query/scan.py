@@ -17,10 +17,9 @@ from colonnade import limits
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
-from colonnade.selection import RowNumbers
+from colonnade.selection import RowNumbers, Rows
 from colonnade.threads import in_order
 
-Rows = range | RowNumbers
 MOST_SHARES = 8
 MOST_UNWRITTEN_READ = 256 << 20  # bytes of rows that no chunk stores, all of them fill values, that are read at once
 

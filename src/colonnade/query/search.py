@@ -17,8 +17,7 @@ from colonnade.predicate.tree import Predicate
 from colonnade.query.bind import Readers
 from colonnade.query.match import answered, matches
 from colonnade.query.plan import ALWAYS, Plan, Planner, describe_reads
-from colonnade.query.scan import Rows
-from colonnade.selection import RowNumbers, Selection
+from colonnade.selection import RowNumbers, Rows, Selection
 
 
 class Search:

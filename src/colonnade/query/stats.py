@@ -24,7 +24,8 @@ from colonnade.indexes.known import Distinct, Known
 from colonnade.layouts.index_home import OpenIndex
 from colonnade.model import ColumnInfo, IndexInfo
 from colonnade.pager.receipts import Trust
-from colonnade.query.match import answered, window_rows
+from colonnade.query.match import answered
+from colonnade.query.window import window_rows
 
 _INVALID = (ChangedError, ColonnadeError)  # what an index whose contents are wrong may raise
 Seen = Callable[[int], None]
@@ -83,6 +84,28 @@ def known_to_indexes(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: 
             if known is not None:
                 return known, info.kind
     return None
+
+
+class FromIndexes:
+    """What the trusted indexes of a table know about its columns."""
+
+    def __init__(self, indexes: Sequence[OpenIndex], trust: Trust) -> None:
+        self._indexes = indexes
+        self._trust = trust
+
+    def known(self, reader: ColumnReader) -> Known | None:
+        """The counts and ends of a column."""
+        found = known_to_indexes(reader, self._indexes, self._trust)
+        return None if found is None else found[0]
+
+    def at_ranks(self, reader: ColumnReader, ranks: Sequence[int]) -> Keys | None:
+        """The keys at these ranks in the order of the values."""
+        for _, index in _trusted(reader, self._indexes, self._trust):
+            with suppress(*_INVALID):
+                keys = answered(asked(index.at_ranks(ranks)), {reader.column.name: reader}, {})
+                if keys is not None:
+                    return keys
+        return None
 
 
 def _trusted(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: Trust) -> list[tuple[IndexInfo, Index]]:

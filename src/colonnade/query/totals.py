@@ -1,4 +1,4 @@
-"""Totals of a column per group: the number of values, their sum, the least and the greatest.
+"""Totals of a column per group: the number of values, their sum, the least, the greatest, and what else is needed.
 
 The totals of a window are computed in one pass over its rows; those of several windows are then merged. Integers are
 added exactly, floats as float64 with compensated summation: the rounding errors are summed separately.
@@ -16,9 +16,13 @@ from colonnade.columns.keys import Keys, NumberKeys, Numbers, join
 from colonnade.columns.missing import Mask
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.strings import Places
-from colonnade.dataclass import dataclass
+from colonnade.dataclass import dataclass, replace
 from colonnade.query.groups import Groups, take_or_miss
+from colonnade.query.plan import may_miss
+from colonnade.query.quantiles import Gathered
+from colonnade.query.spread import Spread, merge_spreads, spread_of
 from colonnade.query.window import Window
+from colonnade.selection import RowNumbers
 
 Counts = Int64s
 _LOW = 2**32 - 1
@@ -26,10 +30,21 @@ _LOW = 2**32 - 1
 
 @dataclass(frozen=True)
 class Needs:
-    """Which totals of a column are needed besides the number of values."""
+    """Which totals of a column are needed besides the number of values.
 
-    sums: bool
-    ends: bool
+    ends: the least and the greatest. places: the first and the last row with a value. values: what quantiles need.
+    """
+
+    sums: bool = False
+    ends: bool = False
+    spread: bool = False
+    places: bool = False
+    values: bool = False
+
+    @property
+    def only_presence(self) -> bool:
+        """Whether it is enough to know which rows have a value."""
+        return not (self.sums or self.ends or self.spread or self.values)
 
 
 @dataclass(frozen=True)
@@ -37,7 +52,8 @@ class Totals:
     """For each group: how many values are numbers, how many are NaN, their sum, the least and the greatest key.
 
     sums: None where not requested. For floats, two numbers per group: the sum, and its correction. For integers, the
-    low and the high half of 128 bits, or one Python integer. A group without values has missing keys.
+    low and the high half of 128 bits, or one Python integer. A group without values has missing keys. first, last: the
+    position among all rows, which `after` counts on, and the row number; both -1 in a group without values.
     """
 
     counts: Counts
@@ -45,6 +61,10 @@ class Totals:
     sums: Numbers | None = None
     least: Keys | None = None
     greatest: Keys | None = None
+    spread: Spread | None = None
+    first: RowNumbers | None = None
+    last: RowNumbers | None = None
+    gathered: Gathered | None = None
 
     @property
     def n_values(self) -> Counts:
@@ -52,13 +72,27 @@ class Totals:
 
     def take(self, places: Places) -> Totals:
         """The totals of these groups."""
+        numbers = np.zeros(len(self.counts), np.int64)
+        numbers[places] = np.arange(len(places))
         return Totals(
             self.counts[places],
             self.nans[places],
             None if self.sums is None else self.sums[places],
             None if self.least is None else self.least.take(places),
             None if self.greatest is None else self.greatest.take(places),
+            None if self.spread is None else self.spread.take(places),
+            None if self.first is None else self.first[places],
+            None if self.last is None else self.last[places],
+            None if self.gathered is None else self.gathered.renumbered(numbers),
         )
+
+    def after(self, n_rows: int) -> Totals:
+        """These totals, of rows that come after n_rows others."""
+        if self.first is None or self.last is None:
+            return self
+        step = np.array([n_rows, 0])
+        first, last = (np.where(rows >= 0, rows + step, rows) for rows in (self.first, self.last))
+        return replace(self, first=first, last=last)
 
     def whole_sums(self) -> list[int]:
         """The exact sums of integers."""
@@ -81,13 +115,27 @@ class Totals:
 
 def totals_of(reader: ColumnReader, window: Window, needs: Needs, groups: Groups | None) -> Totals:
     """The totals of a column by group, or (None) of all rows of the window as one group."""
-    if not needs.sums and not needs.ends:
-        return _counted(window.missing(reader), len(window), groups)
+    codes, n = (None, 1) if groups is None else (groups.codes, groups.n)
+    if needs.only_presence:
+        missing = window.missing(reader) if may_miss(reader.column) else None
+        totals = _counted(missing, len(window), groups)
+        return _with_places(totals, window, missing, codes, n) if needs.places else totals
     if not reader.has_numbers:
-        return _of_keys(window.keys(reader), needs, groups)
-    values, missing = window.numbers(reader)
-    values = np.ascontiguousarray(values, dtype="f4" if values.dtype == np.float16 else values.dtype)
-    return _of_all(values, missing, needs) if groups is None else _of_groups(values, missing, needs, groups)
+        keys = window.keys(reader)
+        totals, missing = _of_keys(keys, needs, groups), keys.missing
+        values = keys.values if isinstance(keys, NumberKeys) else None
+    else:
+        values, missing = window.numbers(reader)
+        values = np.ascontiguousarray(values, dtype="f4" if values.dtype == np.float16 else values.dtype)
+        totals = _of_all(values, missing, needs) if groups is None else _of_groups(values, missing, needs, groups)
+    if needs.places:
+        totals = _with_places(totals, window, missing, codes, n)
+    if needs.spread or needs.values:
+        assert values is not None  # bytes have neither
+        spread = spread_of(values, missing, codes, n) if needs.spread else None
+        gathered = Gathered.of(values, missing, codes, bool(totals.nans.any())) if needs.values else None
+        totals = replace(totals, spread=spread, gathered=gathered)
+    return totals
 
 
 def _counted(missing: Mask | None, n_rows: int, groups: Groups | None) -> Totals:
@@ -96,6 +144,25 @@ def _counted(missing: Mask | None, n_rows: int, groups: Groups | None) -> Totals
     else:
         counts = np.bincount(groups.codes if missing is None else groups.codes[~missing], minlength=groups.n)
     return Totals(counts, np.zeros_like(counts))
+
+
+def _with_places(totals: Totals, window: Window, missing: Mask | None, codes: Numbers | None, n: int) -> Totals:
+    """The totals, with the first and the last row with a value of each group, in the order of the window."""
+    places = np.arange(len(window)) if missing is None else np.flatnonzero(~missing)
+    codes = np.zeros(len(places), np.int64) if codes is None else codes[places]
+    return replace(totals, first=_first_of(places, codes, n, window), last=_last_of(places, codes, n, window))
+
+
+def _first_of(places: Places, codes: Numbers, n: int, window: Window) -> RowNumbers:
+    return _last_of(places[::-1], codes[::-1], n, window)
+
+
+def _last_of(places: Places, codes: Numbers, n: int, window: Window) -> RowNumbers:
+    known = np.full((n, 2), -1, np.int64)
+    known[codes, 0] = places  # the last one of each group remains
+    is_known = known[:, 0] >= 0
+    known[is_known, 1] = window.row_numbers(known[is_known, 0])
+    return known
 
 
 def _of_all(values: Numbers, missing: Mask | None, needs: Needs) -> Totals:
@@ -109,7 +176,7 @@ def _of_all(values: Numbers, missing: Mask | None, needs: Needs) -> Totals:
         *found, n, n_nan = kernels.least_greatest(values, missing)
         none = np.array([found[0] is None])
         ends = [NumberKeys(np.array([0 if end is None else end], values.dtype), none) for end in found]
-    return Totals(np.array([n], np.int64), np.array([n_nan], np.int64), sums, *ends)
+    return Totals(np.array([n], np.int64), np.array([n_nan], np.int64), sums, ends[0], ends[1])
 
 
 def _halves(numbers: Sequence[int]) -> Numbers:
@@ -124,7 +191,7 @@ def _of_groups(values: Numbers, missing: Mask | None, needs: Needs, groups: Grou
     ends = [np.zeros(groups.n, values.dtype) if needs.ends else None for _ in range(2)]
     kernels.group_totals(groups.codes, values, missing, sums, counts, nans, *ends)
     keys = [None if end is None else NumberKeys(end, counts == 0) for end in ends]
-    return Totals(counts, nans, sums.reshape(-1, 2), *keys)
+    return Totals(counts, nans, sums.reshape(-1, 2), keys[0], keys[1])
 
 
 def _of_keys(keys: Keys, needs: Needs, groups: Groups | None) -> Totals:
@@ -165,13 +232,42 @@ def merge_totals(parts: Sequence[Totals], ids: Places, n: int) -> Totals:
     sums = [part.sums for part in parts if part.sums is not None]
     least = [part.least for part in parts if part.least is not None]
     greatest = [part.greatest for part in parts if part.greatest is not None]
+    spreads = [part.spread for part in parts if part.spread is not None]
     return Totals(
         counts,
         nans,
         _merge_sums(np.concatenate(sums), ids, n) if sums else None,
         _ends(join(least), ids, n)[0] if least else None,
         _ends(join(greatest), ids, n)[1] if greatest else None,
+        merge_spreads(spreads, ids, n) if spreads else None,
+        _merge_rows([part.first for part in parts], ids, n, first=True),
+        _merge_rows([part.last for part in parts], ids, n, first=False),
+        _merge_gathered(parts, ids),
     )
+
+
+def _merge_rows(parts: Sequence[RowNumbers | None], ids: Places, n: int, first: bool) -> RowNumbers | None:
+    """The first row of each group that is known, or the last."""
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    rows, merged = np.concatenate(known), np.full((n, 2), -1, np.int64)
+    order = np.argsort(rows[:, 0], kind="stable")
+    order = order[rows[order, 0] >= 0][:: -1 if first else 1]
+    merged[ids[order]] = rows[order]
+    return merged
+
+
+def _merge_gathered(parts: Sequence[Totals], ids: Places) -> Gathered | None:
+    """All values that were kept; None as soon as those of one part were not."""
+    pieces: list[tuple[Numbers, Numbers | None]] = []
+    start = 0
+    for part in parts:
+        if part.gathered is None:
+            return None
+        pieces += part.gathered.renumbered(ids[start : start + len(part.counts)]).pieces
+        start += len(part.counts)
+    return Gathered(pieces)
 
 
 def _merge_sums(sums: Numbers, ids: Places, n: int) -> Numbers:

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from colonnade import limits
 from colonnade.columns.keys import Keys, Numbers
 from colonnade.columns.missing import Mask
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.strings import Places
 from colonnade.dataclass import dataclass
 from colonnade.model import ColumnInfo
-from colonnade.query.match import window_rows
-from colonnade.query.scan import Rows
+from colonnade.selection import RowNumbers, Rows
 
 AGGREGATED_ROWS = 1 << 19  # per window: small enough that columns stay in the CPU cache, large enough to need few calls
 
@@ -41,6 +41,11 @@ class Window:
 
     def __len__(self) -> int:
         return len(self.rows) if self.places is None else len(self.places)
+
+    def row_numbers(self, places: Places) -> RowNumbers:
+        """The numbers of the requested rows at these positions."""
+        places = places if self.places is None else self.places[places]
+        return self.rows.start + places if isinstance(self.rows, range) else self.rows[places]
 
     def numbers(self, reader: ColumnReader) -> tuple[Numbers, Mask | None]:
         """The values of a column that `has_numbers`, and which rows are missing; None when none is."""
@@ -70,8 +75,23 @@ class Window:
         return missing if self.places is None else missing[self.places]
 
 
-def windows_of(rows: Rows, columns: Sequence[ColumnInfo]) -> Iterator[Rows]:
-    """Split these rows into windows that suit the chunks of the columns, in increasing order."""
+def window_rows(columns: Sequence[ColumnInfo], most: int | None = None) -> int:
+    """The number of rows per window: a multiple of the longest chunk, so that no chunk is read twice, and about
+    `most`."""
+    most = limits.now.most_window_rows if most is None else most
+    longest = max((column.grid.chunk_rows for column in columns), default=limits.now.fewest_window_rows)
+    if any(column.leads_elsewhere for column in columns):
+        return longest
+    width = max(1, sum(column.type.size for column in columns))
+    wanted = max(limits.now.fewest_window_rows if width < 256 else 1, min(most, limits.now.window_bytes // width))
+    return max(1, wanted // longest) * longest
+
+
+def windows_of(rows: Rows, columns: Sequence[ColumnInfo], in_order: bool = False) -> Iterator[Rows]:
+    """Split these rows into windows that suit the chunks of the columns, in increasing order of row number.
+
+    in_order: in the order in which the rows are requested instead.
+    """
     step = window_rows(columns, AGGREGATED_ROWS)
     if isinstance(rows, range) and rows.step == 1:
         start = rows.start
@@ -80,8 +100,6 @@ def windows_of(rows: Rows, columns: Sequence[ColumnInfo]) -> Iterator[Rows]:
             yield range(start, edge)
             start = edge
         return
-    if isinstance(rows, range):
-        upward: Rows = rows if rows.step > 0 else rows[::-1]
-    else:
-        upward = np.sort(rows)
-    yield from (upward[first : first + step] for first in range(0, len(upward), step))
+    if not in_order:
+        rows = np.sort(rows) if not isinstance(rows, range) else rows if rows.step > 0 else rows[::-1]
+    yield from (rows[first : first + step] for first in range(0, len(rows), step))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from colonnade.exchange.numpy_out import StringsAs
-    from colonnade.query.scan import Rows
+    from colonnade.selection import Rows
     from colonnade.table.table import Table
     from colonnade.values import Cell
 

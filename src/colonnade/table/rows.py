@@ -23,18 +23,21 @@ if TYPE_CHECKING:
     from colonnade.exchange.numpy_out import StringsAs
     from colonnade.predicate.bound import Bound
     from colonnade.predicate.tree import Predicate
+    from colonnade.query.histogram import Histogram
     from colonnade.query.plan import Plan
-    from colonnade.query.scan import Rows
     from colonnade.query.search import Search
-    from colonnade.selection import Selection
+    from colonnade.selection import Rows, Selection
+    from colonnade.table.describing import Description
     from colonnade.table.file import File
     from colonnade.table.table import Table
     from colonnade.values import Cell
 
 
 TABLE_BATCH_ROWS = 65_536
-AggregateRequest = str | tuple[str, str]
-"""A value requested from `aggregate`: "count", or a column and a function."""
+AggregateRequest = str | tuple[str, str] | tuple[str, str, float]
+"""A value requested from `aggregate`: "count", or a column and a function, which some give a parameter."""
+FunctionRequest = str | tuple[str, float] | Sequence[str | tuple[str, float]]
+"""What is requested of a column: a function, or several; with a parameter `("quantile", 0.9)`."""
 
 
 class ReadableRows(Sealed):
@@ -277,7 +280,7 @@ class ReadableRows(Sealed):
     @overload
     def aggregate(
         self,
-        by_column: Mapping[str, str | Sequence[str]] | None = None,
+        by_column: Mapping[str, FunctionRequest] | None = None,
         /,
         *,
         by: None = None,
@@ -286,7 +289,7 @@ class ReadableRows(Sealed):
     @overload
     def aggregate(
         self,
-        by_column: Mapping[str, str | Sequence[str]] | None = None,
+        by_column: Mapping[str, FunctionRequest] | None = None,
         /,
         *,
         by: str | Sequence[str],
@@ -294,24 +297,27 @@ class ReadableRows(Sealed):
     ) -> pa.Table: ...
     def aggregate(
         self,
-        by_column: Mapping[str, str | Sequence[str]] | None = None,
+        by_column: Mapping[str, FunctionRequest] | None = None,
         /,
         *,
         by: str | Sequence[str] | None = None,
         **named: AggregateRequest,
     ) -> dict[str, Cell] | pa.Table:
-        """Counts, sums, means, minima and maxima of columns, without loading a whole column.
+        """Counts, sums, means, quantiles and other aggregates of columns, without loading a whole column.
 
         `t.aggregate(n="count", top=("energy", "max"))` returns the dict `{"n": ..., "top": ...}`: each name stands for
         the number of rows, "count", or for a function of a column. `t.aggregate({"energy": ["min", "mean"]})` chooses
-        the names: "energy_min", "energy_mean". Functions: count (values that are not missing), min, max, sum, mean.
+        the names: "energy_min", "energy_mean". Functions: count (values that are not missing), min, max, sum, mean,
+        std, var, median, quantile, count_distinct, first, last, any, all. A third item is the quantile, `("energy",
+        "quantile", 0.9)`, or what std and var subtract from the count: `("energy", "std", 0)`, where 1 is the default.
 
         by: a column, or several. The result is then a pyarrow.Table: these columns, then the requested values, one row
         per group, in increasing order, NaN after the numbers and missing last.
 
-        Missing values are skipped. Aggregates over no values return None; counts return 0. A NaN makes sums and means
-        NaN; min and max skip it. Sums of integers are exact: Python integers in a dict; in a table int64, or uint64 for
-        unsigned columns, with a DataError where that is too small.
+        Missing values are skipped. Aggregates over no values return None; counts return 0. A NaN makes sums, means, std
+        and var NaN; min, max and quantiles skip it. Sums of integers are exact: Python integers in a dict; in a table
+        int64, or uint64 for unsigned columns, with a DataError where that is too small. Quantiles are exact, and
+        interpolate linearly between two values. Means and quantiles of times are rounded down to the column's unit.
 
         >>> cn.write("run.h5", {"ts": [1, 2, 3], "label": ["muon", "pion", "muon"]}, "events")
         >>> t = cn.open_table("run.h5", "events")
@@ -319,9 +325,11 @@ class ReadableRows(Sealed):
         {'n': 3, 'last': 3}
         >>> t.aggregate(by="label", n="count").to_pydict()
         {'label': ['muon', 'pion'], 'n': [2, 1]}
+        >>> t.aggregate({"ts": ["median", ("quantile", 0.9)], "label": "count_distinct"})
+        {'ts_median': 2.0, 'ts_quantile_0.9': 2.8, 'label_count_distinct': 2}
         """
         from colonnade.query.aggregate import Aggregation, group_names, wanted_values
-        from colonnade.query.stats import known_to_indexes
+        from colonnade.query.stats import FromIndexes
 
         wanted, groups = wanted_values(by_column, named), group_names(by)
 
@@ -331,10 +339,9 @@ class ReadableRows(Sealed):
             names = [*groups, *(aggregate.column for aggregate in wanted if aggregate.column is not None)]
             asked = Aggregation(wanted, groups, {name: table._reader(name) for name in names})
             rows = query._known_rows() if query._predicate is None else query._search()
-            asking = asked.known_to_some_index(rows)
-            indexes = table._search_indexes() if asking else []
-            known = {reader.column.name: known_to_indexes(reader, indexes, table._file._trust) for reader in asking}
-            return asked.result(rows, {name: stats[0] for name, stats in known.items() if stats is not None})
+            wants_indexes = bool(asked.known_to_some_index(rows))
+            indexes = FromIndexes(table._search_indexes(), table._file._trust) if wants_indexes else None
+            return asked.result(rows, indexes)
 
         return self._file._consistent(read)
 
@@ -354,6 +361,49 @@ class ReadableRows(Sealed):
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self._query()._names)
+
+    def describe(self, columns: Sequence[str] | None = None) -> Description:
+        """Statistics of columns (all, if none are given), as pandas' `describe` has them: count, mean, std, quartiles.
+
+        Quartiles are exact; std divides by the count less 1. NaN is a value, as in `aggregate`. Columns are read a few
+        at a time, and never held whole in memory.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.where("ts > 1").describe(["energy"])
+        2 rows
+                count  missing  mean       std  min   25%  50%   75%  max
+        energy      2        0   6.5  0.707107    6  6.25  6.5  6.75    7
+        """
+
+        from colonnade.table.describing import described
+
+        return self._file._consistent(lambda: described(self._query(), columns))
+
+    def histogram(
+        self,
+        column: str,
+        bins: int | Sequence[object] = 10,
+        *,
+        range: tuple[object, object] | None = None,  # noqa: A002 - as NumPy and pandas name it
+        by: str | Sequence[str] | None = None,
+    ) -> Histogram:
+        """How many rows have values in each of `bins` bins of one width, from the least to the greatest value.
+
+        bins: their number, or their edges. range: the outer edges instead of the least and the greatest value. Of
+        strings, booleans and categories, the `bins` most frequent values are counted. by: columns to group by. The last
+        bin includes its upper edge; missing values, NaN and what is outside the range are only counted.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.histogram("energy", [0, 1, 10]).bins.to_pydict()
+        {'start': [0.0, 1.0], 'stop': [1.0, 10.0], 'count': [1, 2]}
+        """
+        from colonnade.query.aggregate import group_names
+        from colonnade.table.describing import histogram_of
+
+        names = group_names(by)
+        return self._file._consistent(lambda: histogram_of(self._query(), column, bins, range, names))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         query = self._query()

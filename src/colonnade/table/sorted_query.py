@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from colonnade.model import IndexInfo
     from colonnade.predicate.tree import Predicate
     from colonnade.query.plan import Plan
-    from colonnade.query.scan import Rows
     from colonnade.query.sort import Sorting
     from colonnade.query.sort_keys import SortKey
-    from colonnade.selection import RowNumbers, Selection
+    from colonnade.selection import RowNumbers, Rows, Selection
 
 
 class SortedQuery(Query):

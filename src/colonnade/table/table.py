@@ -29,6 +29,7 @@ from colonnade.model import (
 from colonnade.nodes.attributes import Attributes, read_values
 from colonnade.nodes.elements import column_node
 from colonnade.nodes.paths import editable
+from colonnade.table.arranging import ArrangedColumns
 from colonnade.table.attributes import check_names
 from colonnade.table.column import Column
 from colonnade.table.row_changes import ChangeableRows
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from colonnade.values import Cell
 
 
-class Table(ChangeableRows):
+class Table(ChangeableRows, ArrangedColumns):
     """One table: its columns and labels, read on request.
 
     `t["x"]` is a Column, `t[["x", "y"]]` some columns, `t[10:20]` some rows (both a Query), `t[5]`
@@ -459,16 +460,6 @@ class Table(ChangeableRows):
     @description.setter
     def description(self, text: str | None) -> None:
         self._set_text(None, "description", text)
-
-    @property
-    def columns(self) -> list[str]:
-        """The names of the columns, in their order."""
-        return list(self.info.column_names)
-
-    @property
-    def labels(self) -> list[str]:
-        """The names of the row labels, the primary label first."""
-        return self.info.label_names
 
     @property
     def units_vocabulary(self) -> str | None:

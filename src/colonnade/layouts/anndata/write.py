@@ -24,7 +24,7 @@ from colonnade.h5.links import move, rename, unlink
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import describe, nullable_categories, open_categories
 from colonnade.layouts.frame_parts import header_of, member_of
-from colonnade.model import ColumnInfo, ColumnOptions, TableInfo, TableText
+from colonnade.model import ColumnInfo, ColumnOptions, Plain, TableInfo, TableText
 from colonnade.nodes import EditableDataset, EditableGroup, EditableNode, Group, attributes
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.paths import editable, group_at
@@ -229,6 +229,36 @@ def rename_column(group: EditableGroup, info: TableInfo, name: str, new_name: st
         _write_order(group, [new_name if column.name == name else column.name for column in info.columns])
     if info.index_name == name:
         writing.write_variable_text(group, names.INDEX, new_name)
+
+
+def reorder_columns(group: EditableGroup, _info: TableInfo, order: Sequence[str]) -> None:
+    """Write another order of the columns."""
+    _write_order(group, order)
+
+
+def set_labels(group: EditableGroup, info: TableInfo, labels: Sequence[str]) -> None:
+    """Make a column the row labels, and the former row labels the last column."""
+    if len(labels) != 1:
+        raise UsageError(f"cannot set {len(labels)} labels of {info.path}: {names.FRAME} has exactly one")
+    (name,), (before,) = labels, info.label_names
+    column = info.by_name[name]
+    if column.categories is not None or column.is_masked or column.form != Plain():
+        raise UsageError(
+            f"cannot make column {name!r} the row labels: they must be stored as an array, without missing rows. "
+            f"Replace it first: replace_column({name!r}, ...)",
+            column=name,
+        )
+    order = [member.name for member in info.columns if member.name != name]
+    if before not in order:
+        if before == names.UNNAMED:
+            raise UsageError(
+                f"cannot make the row labels of {info.path} a column: {before!r} is not a name of a column. "
+                f"Rename them first: rename_column({before!r}, ...)",
+                column=before,
+            )
+        order.append(before)
+    _write_order(group, order)
+    writing.write_variable_text(group, names.INDEX, name)
 
 
 def replace_column(group: EditableGroup, _info: TableInfo, column: WrittenColumn, _old: EditableDataset | None) -> None:

@@ -294,6 +294,35 @@ def rename_column(group: EditableGroup, info: TableInfo, name: str, new_name: st
     write_texts(group, names.COLUMN_NAMES, listed)
 
 
+def reorder_columns(group: EditableGroup, info: TableInfo, order: Sequence[str]) -> None:
+    """Move the columns, which are numbered in their order. Refused if any is in another file."""
+    if info.others:
+        elsewhere = ", ".join(repr(other.name) for other in info.others)
+        raise UnsupportedError(
+            f"{info.path} stores {elsewhere} in other files by the column's position, which would change. No "
+            "column can be moved.",
+            feature="reordering a frame with columns in other files",
+        )
+    data, listed = group_at(group, names.DATA), all_names(group)
+    note_columns(group, listed)
+    before = [position_of(info.by_name[name]) for name in order]
+    for position in before:
+        rename(data, str(position), f"{position}\x01moved")
+    for position, old in enumerate(before):
+        rename(data, f"{old}\x01moved", str(position))
+    write_texts(group, names.COLUMN_NAMES, [listed[position] for position in before])
+
+
+def set_labels(_group: EditableGroup, info: TableInfo, labels: Sequence[str]) -> None:
+    """Refuse: row names are stored apart from the columns, as strings that no column has to be."""
+    raise UnsupportedError(
+        f"cannot make {list(labels)} the labels of {info.path}: the row names of an ArtifactDB data frame are not "
+        f"one of its columns. Write the frame again with labels={list(labels)}.",
+        feature="row names of ArtifactDB data frames",
+        path=info.path,
+    )
+
+
 def replace_column(group: EditableGroup, info: TableInfo, column: WrittenColumn, _old: EditableDataset | None) -> None:
     """Let what was just written replace the column of its name."""
     before = info.by_name[column.name]

@@ -301,6 +301,36 @@ def rename_column(group: EditableGroup, info: TableInfo, name: str, new_name: st
         _write_index(group, new_name)
 
 
+def reorder_columns(group: EditableGroup, _info: TableInfo, order: Sequence[str]) -> None:
+    """Write another order of the columns."""
+    _write_order(group, order)
+
+
+def set_labels(group: EditableGroup, info: TableInfo, labels: Sequence[str]) -> None:
+    """Make these members the labels of all columns, and former labels columns. Every reference is written again."""
+    before = set(info.label_names)
+    order = [name for name in info.column_names if name in before or name not in labels]
+    order += [name for name in info.label_names if name not in labels and name not in order]
+    plain = [name for name in order if name not in labels and info.by_name[name].storage != "sectioned"]
+    opened = {name: dataset_at(group, name) for name in (*plain, *labels)}
+    for name in labels:
+        if not writing.can_hold(opened[name], 8 * len(plain)):
+            raise UsageError(
+                f"cannot make column {name!r} a label: it cannot store references to {len(plain):,} columns. Write the "
+                f"table again with labels={list(labels)}",
+                column=name,
+            )
+    for name, dataset in opened.items():
+        writing.delete_attribute(dataset, names.INDEXES)
+        writing.delete_attribute(dataset, names.COLUMNS_LIST)
+        if name in labels:
+            writing.write_references(dataset, names.COLUMNS_LIST, [opened[column] for column in plain])
+        elif labels:
+            writing.write_references(dataset, names.INDEXES, [opened[label] for label in labels])
+    _write_order(group, order)
+    _write_index(group, labels[0] if labels else None)
+
+
 def replace_column(group: EditableGroup, info: TableInfo, column: WrittenColumn, old: EditableDataset | None) -> None:
     """Make a newly written dataset the column of its name, instead of the old dataset.
 
