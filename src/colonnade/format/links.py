@@ -205,9 +205,9 @@ class SymbolTables:
             data = self._source.read(address, 8 + count * size, "symbol table")
         links = []
         for place, target, kind, value in self._symbol.iter_unpack(memoryview(data)[8 : 8 + count * size]):
-            found = self._name_at(place, address)
-            if name is None or found == name:
-                links.append(self._link(found, target, kind, value, address))
+            link_name = self._name_at(place, address)
+            if name is None or link_name == name:
+                links.append(self._link(link_name, target, kind, value, address))
         return links
 
     def _link(self, name: bytes, target: int, kind: int, value: int, address: int) -> Link:
