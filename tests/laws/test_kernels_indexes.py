@@ -63,6 +63,19 @@ def test_code_bits(data: st.DataObject, n: int, n_values: int) -> None:
         assert agree("code_bits", codes, n_values, out) == REFUSED
 
 
+@pytest.mark.parametrize("n_values", [1, 64, 65, 255, 256, 257])
+@pytest.mark.parametrize("n", [8191, 8192, 8193, 20_000])
+def test_code_bits_of_many_rows(n: int, n_values: int) -> None:
+    codes = np.random.default_rng(n).integers(-1, n_values, n).astype("i2")
+    out = np.full((n_values, -(-n // 8)), 255, "u1")
+    agree("code_bits", codes, n_values, out)
+    for value in range(n_values):
+        assert np.array_equal(np.unpackbits(out[value], count=n, bitorder="little"), codes == value)
+    assert n % 8 == 0 or not (out[:, -1] >> n % 8).any()
+    codes[-1] = n_values
+    assert agree("code_bits", codes, n_values, out) == REFUSED
+
+
 @given(st.data(), st.integers(0, 700))
 def test_bits(data: st.DataObject, n: int) -> None:
     mask = masks(data.draw, n)

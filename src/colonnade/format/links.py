@@ -32,6 +32,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
+from struct import Struct
 from typing import Literal
 
 from colonnade.dataclass import dataclass
@@ -48,6 +49,7 @@ _LAST_FREE = 1  # after the last free block of a local heap
 _MOST_SOFT_LINKS = 32
 _FORM = NamedForm("link", order_bytes=8, tree=5, before=4, after=0, hash_at=0)  # a record: hash (4), heap id
 _FEW_NAMES = 16  # links that are looked for one by one in a header
+_CODES = {2: "H", 4: "I", 8: "Q"}  # of addresses and lengths, by their bytes
 _USUAL_SYMBOLS = 8  # entries of a symbol table, unless the file was made with other numbers
 
 
@@ -162,6 +164,8 @@ class SymbolTables:
         self._heap = heap
         self._names: bytes | None = None
         self._work = source.most_work
+        self._symbol = Struct(f"<{_CODES[source.length_size]}{_CODES[source.offset_size]}I4xI12x")
+        self._nowhere = (1 << 8 * source.offset_size) - 1
 
     def read(self) -> Iterator[Link]:
         """All links, sorted by name."""
@@ -199,23 +203,17 @@ class SymbolTables:
             raise self._source.wrong("symbol table", address, "overlaps others")
         if 8 + count * size > len(data):
             data = self._source.read(address, 8 + count * size, "symbol table")
-        symbols = (data[at : at + size] for at in range(8, 8 + count * size, size))
-        if name is not None:
-            places = self._source.length_size
-            symbols = (
-                each for each in symbols if self._name_at(int.from_bytes(each[:places], "little"), address) == name
-            )
-        return [self._read_symbol(each, address) for each in symbols]
+        links = []
+        for place, target, kind, value in self._symbol.iter_unpack(memoryview(data)[8 : 8 + count * size]):
+            link_name = self._name_at(place, address)
+            if name is None or link_name == name:
+                links.append(self._link(link_name, target, kind, value, address))
+        return links
 
-    def _read_symbol(self, symbol: bytes, address: int) -> Link:
-        after_name = self._source.length_size
-        after_target = after_name + self._source.offset_size
-        name = _text(self._name_at(int.from_bytes(symbol[:after_name], "little"), address))
-        if int.from_bytes(symbol[after_target : after_target + 4], "little") == _SOFT_ENTRY:
-            value = int.from_bytes(symbol[after_target + 8 : after_target + 12], "little")
-            return Link(name, target=_text(self._name_at(value, address)), kind="soft")
-        target = symbol[after_name:after_target]
-        return Link(name, None if target == b"\xff" * len(target) else int.from_bytes(target, "little"))
+    def _link(self, name: bytes, target: int, kind: int, value: int, address: int) -> Link:
+        if kind == _SOFT_ENTRY:
+            return Link(_text(name), target=_text(self._name_at(value, address)), kind="soft")
+        return Link(_text(name), None if target == self._nowhere else target)
 
     def _name_at(self, place: int, address: int) -> bytes:
         if self._names is None:
