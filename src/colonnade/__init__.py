@@ -5,7 +5,7 @@
     cn.write("run.h5", {"ts": [1, 2], "energy": [0.5, 0.7]}, table="events")
     cn.read("run.h5", "events")
 
-Functions: `open`, `open_table`, `open_sparse`, `read`, `write`, `column`, `col`, `check`, `fix`, `convert`,
+Functions: `open`, `open_table`, `open_sparse`, `read`, `write`, `column`, `col`, `expr`, `check`, `fix`, `convert`,
 `create_sparse`, `write_sparse`, `read_element`, `write_element`, `to_anndata`, `from_anndata`, `show_versions`.
 Errors are in `errors`; the classes are those that the functions take and return. The examples in the docstrings
 assume `import colonnade as cn`, `import numpy as np` and `import pyarrow as pa`.
@@ -59,7 +59,10 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from colonnade.model import ColumnOptions as column
     from colonnade.nodes.attributes import Attributes
-    from colonnade.predicate.tree import ColumnName, Leaf, Predicate, col
+    from colonnade.predicate.columns import ColumnName, Expression, col
+    from colonnade.predicate.expressions import Term
+    from colonnade.predicate.parse import expr
+    from colonnade.predicate.tree import Leaf, Predicate
     from colonnade.query.histogram import Histogram
     from colonnade.query.plan import ColumnRead, IndexSkipped, IndexUsed, Plan
     from colonnade.query.stats import ColumnStats
@@ -77,13 +80,13 @@ __version__ = "0.1.0"
 __all__ = [
     "Attributes", "AwkwardBuffers", "Categorical", "CategoriesInfo", "Checked", "ChunkGrid", "ChunkRecord", "Coded",
     "Column", "ColumnInfo", "ColumnName", "ColumnOptions", "ColumnRead", "ColumnStats", "Converted", "Coo",
-    "Dataspace", "Description", "Distinct", "File", "FilterInfo", "Finding", "Findings", "Fixed", "Found",
+    "Dataspace", "Description", "Distinct", "Expression", "File", "FilterInfo", "Finding", "Findings", "Fixed", "Found",
     "Histogram", "IndexInfo", "IndexSkipped", "IndexUsed", "Leaf", "LibraryRead", "Lists", "Masked", "Members",
-    "Nullable", "OtherColumn", "Plain", "Plan", "Pointers", "Predicate", "Query", "RawRows", "Repair",
-    "SectionSize", "Sectioned", "Selection", "SparseArray", "SparseInfo", "SparseMatrix", "StorageLayout",
-    "StoredField", "StoredSize", "StoredType", "Table", "TableInfo", "__version__", "check", "col", "column",
-    "convert", "create_sparse", "errors", "fix", "from_anndata", "open", "open_sparse", "open_table", "read",
-    "read_element", "show_versions", "to_anndata", "write", "write_element", "write_sparse",
+    "Nullable", "OtherColumn", "Plain", "Plan", "Pointers", "Predicate", "Query", "RawRows", "Repair", "SectionSize",
+    "Sectioned", "Selection", "SparseArray", "SparseInfo", "SparseMatrix", "StorageLayout", "StoredField", "StoredSize",
+    "StoredType", "Table", "TableInfo", "Term", "__version__", "check", "col", "column", "convert", "create_sparse",
+    "errors", "expr", "fix", "from_anndata", "open", "open_sparse", "open_table", "read", "read_element",
+    "show_versions", "to_anndata", "write", "write_element", "write_sparse",
 ]  # fmt: skip
 
 # Where each public name is, for those who ask for it: nothing is imported before.
@@ -100,7 +103,10 @@ _NAMES_IN = {
     "indexes.base": "Found",
     "model": "CategoriesInfo ChunkGrid Coded ColumnInfo ColumnOptions FilterInfo Finding IndexInfo Lists Masked "
     "LibraryRead OtherColumn Plain Pointers Repair Sectioned StoredField StoredType TableInfo",
-    "predicate.tree": "ColumnName Leaf Predicate col",
+    "predicate.columns": "ColumnName Expression col",
+    "predicate.expressions": "Term",
+    "predicate.parse": "expr",
+    "predicate.tree": "Leaf Predicate",
     "query.histogram": "Histogram",
     "query.plan": "ColumnRead IndexSkipped IndexUsed Plan",
     "indexes.known": "Distinct",

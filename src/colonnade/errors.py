@@ -6,6 +6,7 @@
     │  ├─ TableNotFound (KeyError)       names the nearest tables
     │  ├─ RowNotFound (IndexError)       the row, and how many there are
     │  ├─ PredicateError                 an invalid predicate: text and position
+    │  │  └─ UnknownColumn               it names a column that does not exist; also a ColumnNotFound
     │  └─ DataError                      the given rows do not fit: column, row, value
     ├─ FormatError                       the file breaks its own rules
     │  └─ CorruptError                   the bytes do not match what they claim to be
@@ -130,17 +131,29 @@ class PredicateError(UsageError):
     """
 
     def __init__(
-        self, reason: str, *, column: str | None = None, text: str | None = None, position: int | None = None
+        self,
+        reason: str,
+        *,
+        column: str | None = None,
+        text: str | None = None,
+        position: int | None = None,
+        part: object = None,
     ) -> None:
         super().__init__(reason, column=column)
         self.text = text
         self.position = position
+        self.part = part
+        """The part of the predicate that the error is about."""
 
     def __str__(self) -> str:
         if self.text is None or self.position is None:
             return self.reason
         shown, mark = _excerpt(self.text, self.position)
         return f"{_printable(self.reason)}\n  {shown}\n  {mark}"
+
+
+class UnknownColumn(ColumnNotFound, PredicateError):
+    """A predicate or an expression names a column that does not exist: its text and position, and similar names."""
 
 
 class DataError(UsageError):

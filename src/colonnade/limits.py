@@ -83,6 +83,8 @@ class Limits:
     # edit
     first_rows: int = 65_536  # rows from which the form of a new column is chosen
     block_cells: int = 1 << 18  # cells of a stream of cells that travel together
+    updated_rows: int = 1 << 18  # rows whose new values are computed together
+    updated_bytes: int = 64 << 20  # new values in memory; more go to a temporary file
     cell_bytes: int = 64 << 20  # cells of a new array in memory; more go to a temporary file
 
     # anndata

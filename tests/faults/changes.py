@@ -96,6 +96,16 @@ def update_cells(file: cn.File) -> None:
     file["events"].update("x", [0, 7, 29], [-1.0, None, 2.5])
 
 
+def update_matches(file: cn.File) -> None:
+    """Cells of two columns, one of them indexed, computed from each other; a text outgrows the width of its column."""
+    new = {"x": cn.col("id") * 2.5, "name": cn.col("name").upper(), "kind": "tau"}
+    file["events"].update(where="x / 2 > 3 and id < 25", set=new)
+
+
+def add_computed_column(file: cn.File) -> None:
+    file["events"].add_column("ratio", cn.col("x") / cn.col("id"), units="1")
+
+
 def truncate_table(file: cn.File) -> None:
     file["events"].truncate(11)
 
@@ -155,6 +165,8 @@ def drop_table(file: cn.File) -> None:
 CHANGES: dict[str, Change] = {
     "append": append_rows,
     "update": update_cells,
+    "update matches": update_matches,
+    "computed column": add_computed_column,
     "truncate": truncate_table,
     "delete": delete_rows,
     "upsert": upsert_rows,

@@ -18,10 +18,12 @@ import pytest
 import colonnade as cn
 from colonnade.errors import PredicateError
 from colonnade.predicate import tree as words
+from colonnade.predicate.columns import col
+from colonnade.predicate.literals import MAX_DIGITS
 from colonnade.predicate.parse import parse
-from colonnade.predicate.tree import And, Compare, IsIn, Like, Not, Or, Predicate, col
+from colonnade.predicate.tree import And, Compare, IsIn, Like, Not, Or, Predicate
 
-MOST = words.MAX_DIGITS
+MOST = MAX_DIGITS
 TOO_LARGE: dict[str, Any] = {
     "integer": 10**MOST,
     "negative": -(10**MOST),

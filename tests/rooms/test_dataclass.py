@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from colonnade.dataclass import dataclass as typed_dataclass
-from colonnade.predicate.tree import col
+from colonnade.predicate.columns import col
 
 quick: Any = typed_dataclass
 Maker = Callable[..., Any]

@@ -24,6 +24,7 @@ WORKED_WITH = (
     "Attributes",
     "Column",
     "ColumnName",
+    "Expression",
     "File",
     "Predicate",
     "Query",

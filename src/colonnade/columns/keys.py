@@ -328,6 +328,8 @@ class ByteKeys(Keys):
         if test.how == "contains":
             return _mask(pc.match_substring(self._array, test.text))
         text = pa.Array.from_buffers(pa.string(), len(self._array), self._array.buffers(), offset=self._array.offset)
+        if test.how == "matches":
+            return _mask(pc.match_substring_regex(text, test.text))
         if isinstance(test.text, str) and "\\" in test.text:  # Arrow takes those of '%\\\\' literally
             return _mask(pc.match_substring_regex(text, _like_regex(test.text)))
         return _mask(pc.match_like(text, test.text))

@@ -6,7 +6,7 @@ use is bounded for a column of any length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
@@ -52,7 +52,7 @@ MOST_CLAIMED_READ = 4 << 30  # bytes of rows that are gone through whatever is s
 class _Stored(NamedTuple):
     """What a column is read from: its dataset, its companion, and how many threads may read it."""
 
-    dataset: Dataset | SparseRows
+    dataset: Dataset | SparseRows | None  # None for a computed column
     companion: Companion | Companions | Categories
     categories: Categories
     n_threads: int
@@ -71,7 +71,7 @@ class _Stored(NamedTuple):
     @property
     def as_dataset(self) -> Dataset:
         """The dataset of a column that is not sectioned."""
-        assert not is_sectioned(self.dataset)  # by its form
+        assert self.dataset is not None and not is_sectioned(self.dataset)  # by its form
         return self.dataset
 
     def rows(self, column: ColumnInfo) -> DatasetFetcher:
@@ -92,6 +92,18 @@ class ColumnReader:
         companion: Companion | Companions | Categories = None,
         n_threads: int = 1,
     ) -> None:
+        stored = _Stored(dataset, companion, Categories.of(column, companion), n_threads)
+        self._set(column, stored, _opened(column.form, column, stored))
+
+    @classmethod
+    def computed(cls, column: ColumnInfo, opened: AnyOpened, sources: Sequence[ColumnReader]) -> ColumnReader:
+        """A reader of a column that is not stored, but computed from what others read."""
+        reader = cls.__new__(cls)
+        reader._set(column, _Stored(None, None, Categories.of(column, None), 1), opened)
+        reader.sources = tuple(sources)
+        return reader
+
+    def _set(self, column: ColumnInfo, stored: _Stored, opened: AnyOpened) -> None:
         self.column = column
         self.kind = arrow_type(column)
         self.key_type = key_type(column)
@@ -100,8 +112,10 @@ class ColumnReader:
         """Whether the keys are native integers or floats."""
         self.is_by_value = False
         """Whether the keys of strings stored by categories are the strings, and not the codes."""
-        self._stored = _Stored(dataset, companion, Categories.of(column, companion), n_threads)
-        self._fetcher, self._decoder = _opened(column.form, column, self._stored)
+        self.sources: tuple[ColumnReader, ...] = ()
+        """The readers of the columns that it is computed from; none for a stored column."""
+        self._stored = stored
+        self._fetcher, self._decoder = opened
         self.n_threads = self._fetcher.n_threads
         source = self._fetcher.source if self.has_numbers and column.encoding is None else None
         self._numbers = source if isinstance(source, ChunkSource) else None  # keys, where they are stored as they are
@@ -150,6 +164,7 @@ class ColumnReader:
         else:
             return self
         if self._lenient is None:
+            assert self._stored.dataset is not None  # it has categories
             info = dataset.describe()
             name = f"{self.column.name} (categories)"
             plain = dataset_column(name, info, found.n_categories)
@@ -323,6 +338,9 @@ class Opened(NamedTuple, Generic[R]):
     decoder: Decoder[R]
 
 
+AnyOpened = Opened[Any]
+
+
 def _row_decoder(form: Plain | Coded, column: ColumnInfo, categories: Categories) -> Decoder[Raw]:
     """The decoder of rows that are elements of one dataset."""
     kind = arrow_type(column)
@@ -333,7 +351,7 @@ def _row_decoder(form: Plain | Coded, column: ColumnInfo, categories: Categories
     return strict_decoder(column, kind, categories, form.codec)
 
 
-def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> Opened[Any]:
+def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> AnyOpened:
     """The fetcher and the decoder of a form: one case per form. What few columns need is imported late."""
     kind = arrow_type(column)
     match form:
@@ -350,7 +368,9 @@ def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> Opened[Any]:
             from colonnade.columns.masked import MaskedDecoder
             from colonnade.columns.sectioned import SectionedFetcher
 
-            assert is_sectioned(stored.dataset) and isinstance(of, (Plain, Coded))  # as the layout opened it
+            assert (
+                stored.dataset is not None and is_sectioned(stored.dataset) and isinstance(of, (Plain, Coded))
+            )  # as the layout opened it
             fetcher = SectionedFetcher(column, stored.dataset, stored.n_threads)
             return Opened(fetcher, MaskedDecoder(_row_decoder(of, column, stored.categories)))
         case Pointers():

@@ -7,12 +7,14 @@ the caller then rolls back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 
+from colonnade.arrays import Int64s
 from colonnade.columns.arrow_types import plain_array, python_values
 from colonnade.columns.carried import CarriedWriter, is_carried
 from colonnade.columns.mapping import arrow_type, implied_units, plain_type
@@ -424,24 +426,43 @@ def update(table: OpenTable, name: str, rows: Iterable[int] | np.ndarray, values
         raise DataError(f"{len(numbers)} rows and {len(array)} values were given", column=name)
     if len(np.unique(numbers)) != len(numbers):
         raise UsageError("cannot update: a row is given twice, so its value would depend on the order")
-    _check_family(column, array.type)
     if is_series(values):
+        _check_family(column, array.type)
         _check_meaning(column, array.type, note)
-    table, _ = _defined(table, {name: array.type}, {name: write_note(note) or ""})
-    column = table.info.by_name[name]
-    indexes = [index for index in table.indexes.open() if index.info.column == name]
     order = np.argsort(numbers, kind="stable")
-    numbers = numbers[order]
-    writer = table.resume(column)
-    array = array.take(pa.array(order))
-    with rows_as(lambda position: int(numbers[position])):
-        is_plain = not isinstance(writer, CarriedWriter)
-        writer.overwrite(numbers, _fitting(array, arrow_type(column), name, 0) if is_plain else array)
-    written = [writer.finish()]
+    batch = pa.RecordBatch.from_arrays([array.take(pa.array(order))], [name])
+    overwrite_rows(table, batch.schema, [(numbers[order], batch)], {name: write_note(note) or ""})
+
+
+def overwrite_rows(
+    table: OpenTable,
+    schema: pa.Schema,
+    parts: Iterable[tuple[Int64s, pa.RecordBatch]],
+    notes: Mapping[str, str] | None = None,
+) -> None:
+    """Put values into cells of columns, part by part: row numbers, which increase from part to part, and their rows."""
+    for given in schema:
+        column = table.info.by_name[given.name]
+        if column.problem is not None:
+            raise table.unreadable(column)
+        _check_family(column, given.type)
+    table, _ = _defined(table, {given.name: given.type for given in schema}, notes or {})
+    columns = [table.info.by_name[name] for name in schema.names]
+    indexes = [index for index in table.indexes.open() if index.info.column in schema.names]
+    writers = [table.resume(column) for column in columns]
+    changed = Selection.none()
+    for numbers, batch in parts:
+        for writer, column, array in zip(writers, columns, batch.columns, strict=True):
+            with rows_as(numbers.__getitem__):
+                is_plain = not isinstance(writer, CarriedWriter)
+                fitting = _fitting(array, arrow_type(column), column.name, 0) if is_plain else array
+                writer.overwrite(numbers, fitting)
+        changed = changed | Selection.from_rows(numbers)
+    written = [writer.finish() for writer in writers]
     table.layout.edit.extend(table.group, table.info, written)
-    changed = Selection.from_rows(numbers)
-    _follow(table, indexes, {name: changed}, written)
-    _follow_face(table, {name: changed})
+    touched = dict.fromkeys(schema.names, changed)
+    _follow(table, indexes, touched, written)
+    _follow_face(table, touched)
     table.put(written)
 
 
@@ -451,19 +472,29 @@ def _joined(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return array
 
 
+@dataclass(frozen=True)
+class StreamedColumn:
+    """The values of a new column, read while they are written: their type, how many, and a function that reads them
+    from the table, DEFAULT_CHUNK_ROWS at a time."""
+
+    kind: pa.DataType
+    n_rows: int
+    read: Callable[[OpenTable], Iterator[pa.Array]]
+
+
 def add_column(
     table: OpenTable, name: str, values: object, options: ColumnOptions, allow_reserved: bool = False
 ) -> None:
     """Add a column after the others, of the same length as the table."""
     table.layout.create().check_name(name, allow_reserved)
     table.check_is_free(name)
-    array, note = _new_column(values, name)
+    column, note = (values, {}) if isinstance(values, StreamedColumn) else _streamed(values, name)
     if table.info.members:
-        _check_length(table.info, name, array)
+        _check_length(table.info, name, column)
     if options.sparse:
         table.journaled()
     table = table.with_name(name)
-    written = _write_whole(table, name, array, _suiting_face(table, name, array, options))
+    written = _write_streamed(table, name, column, _suiting_face(table, name, column.kind, options))
     table.layout.edit.attach_column(table.group, table.info, written)
     _note_pandas(table, written, note)
     _follow_face(table, {name: None})
@@ -475,26 +506,36 @@ def _new_column(values: object, name: str) -> tuple[pa.Array, Note]:
     return _joined(array.cast(pa.string()) if declares_strings(values, array) else array), note
 
 
-def _suiting_face(table: OpenTable, name: str, array: pa.Array, options: ColumnOptions) -> ColumnOptions:
+def _suiting_face(table: OpenTable, name: str, kind: pa.DataType, options: ColumnOptions) -> ColumnOptions:
     """The options of a new column; if the table has an AnnData view, options that anndata can read."""
     if table.face is None:
         return options
-    return faced_options(name, array.type, options)
+    return faced_options(name, kind, options)
 
 
-def _check_length(info: TableInfo, name: str, array: pa.Array) -> None:
-    if len(array) != info.n_rows:
-        raise DataError(f"{len(array)} rows were given, the table has {info.n_rows}", column=name)
+def _check_length(info: TableInfo, name: str, column: StreamedColumn) -> None:
+    if column.n_rows != info.n_rows:
+        raise DataError(f"{column.n_rows} rows were given, the table has {info.n_rows}", column=name)
 
 
-def _write_whole(
-    table: OpenTable, name: str, array: pa.Array, options: ColumnOptions, is_label: bool = False
+def _streamed(values: object, name: str) -> tuple[StreamedColumn, Note]:
+    """The values of a new column that were given as a whole."""
+    array, note = _new_column(values, name)
+    firsts = range(0, max(len(array), 1), DEFAULT_CHUNK_ROWS)
+    pieces = [array.slice(first, DEFAULT_CHUNK_ROWS) for first in firsts]
+    return StreamedColumn(array.type, len(array), lambda _table: iter(pieces)), note
+
+
+def _write_streamed(
+    table: OpenTable, name: str, column: StreamedColumn, options: ColumnOptions, is_label: bool = False
 ) -> WrittenColumn:
-    """New datasets with these rows; they are not attached as a column yet."""
-    writer = table.layout.create().new_writer(name, array.type, options, False, is_label)
-    writer.start(table.group, array.slice(0, DEFAULT_CHUNK_ROWS), len(array), DEFAULT_CHUNK_ROWS)
-    for first in range(0, len(array), DEFAULT_CHUNK_ROWS):
-        writer.write(array.slice(first, DEFAULT_CHUNK_ROWS))
+    """New datasets with these rows, the first of which decide the form; they are not attached as a column yet."""
+    writer = table.layout.create().new_writer(name, column.kind, options, False, is_label)
+    pieces = column.read(table)
+    first = next(pieces, pa.array([], column.kind))
+    writer.start(table.group, first, column.n_rows, DEFAULT_CHUNK_ROWS)
+    for piece in chain([first] if len(first) else [], pieces):
+        writer.write(piece)
     return writer.finish()
 
 
@@ -509,17 +550,17 @@ def replace_column(
             "add the new one, or use update",
             column=name,
         )
-    array, own_note = _new_column(values, name)
+    column, own_note = _streamed(values, name)
     if len(table.info.members) > 1:
-        _check_length(table.info, name, array)
-    options = _suiting_face(table, name, array, _with_texts(options, table.info.by_name[name], array.type))
+        _check_length(table.info, name, column)
+    options = _suiting_face(table, name, column.kind, _with_texts(options, table.info.by_name[name], column.kind))
     table.indexes.drop(name)
     link = table.info.by_name[name].link or name
     old = f"{link}\x01old"
     rename(table.group, link, old)
     try:
         is_label = name in table.info.label_names
-        written = _write_whole(table, name, array, options, is_label)
+        written = _write_streamed(table, name, column, options, is_label)
     except BaseException:  # without a journal, this is the only rollback
         if table.group.has_link(link):
             unlink(table.group, link)

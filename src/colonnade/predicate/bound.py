@@ -42,9 +42,10 @@ class Among:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """The string contains `text`, or matches it as a pattern ("like": % any string, _ one character)."""
+    """The string contains `text`, or matches it: a pattern ("like": % any string, _ one character), or a regular
+    expression, a part of the string ("matches")."""
 
-    how: Literal["contains", "like"]
+    how: Literal["contains", "like", "matches"]
     text: str | bytes
 
 
@@ -64,12 +65,15 @@ NOTHING = Among(())
 
 @dataclass(frozen=True, slots=True)
 class BoundLeaf:
-    """A test of one column, or its negation. `said` is the predicate that it was bound from."""
+    """A test of one column, or its negation. `said` is the predicate that it was bound from.
+
+    column: its name; for a test of an expression, the name of the column that computes it (`is_computed`)."""
 
     column: str
     test: Test
     negated: bool = False
     said: str = ""
+    is_computed: bool = False
 
     @property
     def points(self) -> tuple[Key, ...] | None:

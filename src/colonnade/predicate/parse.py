@@ -1,11 +1,13 @@
-"""Predicates from strings: `parse("10 <= ts < 20 and label in ('muon', 'pion')")`.
+"""Predicates and expressions from strings: `parse("10 <= ts < 20 and label in ('muon', 'pion')")`, `expr("dx / dt")`.
 
     whole       = joined with or; each part joined with and; each part of that: not* leaf | not* ( whole )
-    leaf        = column | comparison | column [not] test | function
-    comparison  = column == value | value == column | value <= column < value ...      == != < <= > >=, = and <>
-    test        = in (value, ...) | between value and value | like text | startswith text | contains text
-                | is [not] missing | is [not] nan                                      null and none: missing
-    function    = startswith(column, text) | contains(column, text) | is_missing(column) | is_nan(column)
+    leaf        = column | comparison | operand [not] test | function
+    comparison  = operand == operand | value <= operand < value ...            == != < <= > >=, = and <>
+    test        = in (value, ...) | between value and value | like text | matches text | startswith text
+                | contains text | is [not] missing | is [not] nan                          null and none: missing
+    function    = startswith(operand, text) | contains(operand, text) | matches(operand, text)
+                | is_missing(operand) | is_nan(operand)
+    operand     = column | value | what is computed from them: see `predicate.operands`
     column      = name | a.b | `any name` | "any name"
     value       = 1 | -1.5e3 | nan | inf | true | false | 'text' | "text" | x'00ff'    a quote inside is doubled
 
@@ -16,18 +18,27 @@ left), and a string where a value is required. A column by itself tests whether 
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import field
-from decimal import Decimal, InvalidOperation
-from typing import Literal, NamedTuple, TypeVar
+from typing import TypeVar
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import PredicateError
+from colonnade.predicate.columns import Expression
+from colonnade.predicate.expressions import ColumnTerm, Operator, Subject, columns_in, subject_of, subject_text
+from colonnade.predicate.operands import (
+    BINARY_SIGNS,
+    MAX_PREDICATE_DEPTH,
+    MISSING_WORDS,
+    VALUE_WORDS,
+    Operand,
+    OperandReader,
+    TextPlaces,
+    unless_column,
+)
+from colonnade.predicate.tokens import Token, refusal, shortened
 from colonnade.predicate.tree import (
-    MAX_DIGITS,
-    WORDS,
     And,
     Between,
     Compare,
@@ -37,196 +48,79 @@ from colonnade.predicate.tree import (
     IsNan,
     Leaf,
     Like,
+    Matches,
     Not,
-    Operator,
     Or,
     Predicate,
     StartsWith,
-    has_too_many_digits,
-    name_text,
+    compared,
 )
 
-MAX_PREDICATE_DEPTH = 50  # of parentheses and nots around a leaf: str(), pickle and others recurse: limits their stack
-
 _AND, _OR, _NOT = ("and", "&", "&&"), ("or", "|", "||"), ("not", "~", "!")
-_MISSING = ("missing", "null", "none")
 _COMPARISONS: dict[str, Operator] = {
     "==": "==", "=": "==", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
 }  # fmt: skip
-_TURNED: dict[Operator, Operator] = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_VALUES: dict[str, bool | float] = {"true": True, "false": False, "nan": math.nan, "inf": math.inf}
-_COMPARISON = "a comparison (== != < <= > >=, in, between, is, like, startswith, contains)"
-
-
-def parse(text: str) -> Predicate:
-    """Parse a predicate. An error shows the string, with a marker under the position of the error."""
-    if not isinstance(text, str):
-        raise PredicateError(f"a predicate is parsed from a string, not from {text!r}")
-    if not text.strip():
-        raise _error(text, 0, "found an empty string, expected a predicate, as in x > 3")
-    return _Parser(text).whole()
-
-
-# -- errors --
-
-
-def _error(text: str, position: int, reason: str) -> PredicateError:
-    return PredicateError(reason, text=text, position=position)
-
-
-# -- string to tokens --
-
+_COMPARISON = "a comparison (== != < <= > >=, in, between, is, like, startswith, contains, matches)"
 
 Text = TypeVar("Text", bound=str | bytes)
 
 
-class _Token(NamedTuple):
-    """One token. `word` is the lower-case unquoted name, or the sign; it is empty for other tokens."""
-
-    kind: Literal["name", "backticks", "double quotes", "value", "sign", "end"]
-    word: str
-    value: object
-    start: int
-    end: int
-
-    @property
-    def text(self) -> str:
-        """The text of a name or of something quoted."""
-        return str(self.value)
+def parse(text: str) -> Predicate:
+    """Parse a predicate. An error shows the string, with a marker under the position of the error."""
+    return parse_with_places(text)[0]
 
 
-_NUMBER = re.compile(r"([+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:inf|nan)))([\w.]?)")
-_SIGN = re.compile(r"[=!<>]=|<>|&&|\|\||.", re.DOTALL)
-_SIGNS = "=!<>&|~()[],"
-_SPACE = re.compile(r"\s*")
+def parse_with_places(text: str) -> tuple[Predicate, TextPlaces]:
+    """Parse a predicate. Also returns where its parts were in the text."""
+    if not isinstance(text, str):
+        raise PredicateError(f"a predicate is parsed from a string, not from {text!r}")
+    if not text.strip():
+        raise refusal(text, 0, "found an empty string, expected a predicate, as in x > 3")
+    parser = _Parser(text)
+    return parser.whole(), parser.places
 
 
-def _tokens(text: str) -> list[_Token]:
-    tokens, at = [], _skip_space(text, 0)
-    while at < len(text):
-        tokens.append(_token(text, at))
-        at = _skip_space(text, tokens[-1].end)
-    return [*tokens, _Token("end", "", None, len(text), len(text))]
+def expr(text: str) -> Expression:
+    """An expression from a string: columns, values, `+ - * / // % **`, parentheses and functions.
+
+    >>> cn.write("run.h5", {"dx": [1.0, 9.0], "dt": [2, 3]}, "steps")
+    >>> t = cn.open_table("run.h5", "steps")
+    >>> t.select(speed=cn.expr("round(dx / dt, 1)")).to_numpy()
+    {'speed': array([0.5, 3. ])}
+    """
+    return expression_with_places(text)[0]
 
 
-def _skip_space(text: str, at: int) -> int:
-    space = _SPACE.match(text, at)
-    return space.end() if space else at
+def expression_with_places(text: str) -> tuple[Expression, TextPlaces]:
+    """Parse an expression. Also returns where its parts were in the text."""
+    if not isinstance(text, str):
+        raise PredicateError(f"an expression is parsed from a string, not from {text!r}")
+    reader = OperandReader(text)
+    term = reader.operand("a column, a value, a function or (").term
+    if reader.next.kind != "end":
+        raise reader.error(reader.next, "an operator (+ - * / // % **), or the end of the text")
+    if not any(True for _ in columns_in(term)):
+        raise refusal(text, 0, f"found {shortened(text)}, expected an expression with a column")
+    return Expression(term), reader.places
 
 
-def _token(text: str, at: int) -> _Token:
-    char = text[at]
-    if char in _SIGNS:
-        return _sign(text, at)
-    if char == "'":
-        return _quoted(text, at, "value", "text")
-    if char == '"':
-        return _quoted(text, at, "double quotes", "text or name")
-    if char == "`":
-        return _quoted(text, at, "backticks", "name")
-    if char in "xX" and text[at + 1 : at + 2] == "'":
-        return _bytes(text, at)
-    if char.isidentifier():
-        end = _name_end(text, at)
-        return _Token("name", text[at:end].lower(), text[at:end], at, end)
-    return _number(text, at) or _sign(text, at)
-
-
-def _sign(text: str, at: int) -> _Token:
-    """Any sign, even an invalid one: the parser can then report what was expected there."""
-    match = _SIGN.match(text, at)
-    sign = match.group() if match else text[at]
-    return _Token("sign", sign, sign, at, at + len(sign))
-
-
-def _name_end(text: str, at: int) -> int:
-    """The end of the name that begins here: an identifier, or several joined by dots."""
-    while _goes_on(text[at : at + 1]) or (text[at : at + 1] == "." and text[at + 1 : at + 2].isidentifier()):
-        at += 1
-    return at
-
-
-def _goes_on(char: str) -> bool:
-    return char != "" and f"_{char}".isidentifier()
-
-
-def _quoted(text: str, at: int, kind: Literal["value", "double quotes", "backticks"], what: str) -> _Token:
-    """A quoted token; quotes inside it are doubled."""
-    quote = text[at]
-    end = text.find(quote, at + 1)
-    while end >= 0 and text.startswith(quote, end + 1):
-        end = text.find(quote, end + 2)
-    if end < 0:
-        message = f"found a {what} without end, expected {quote} to close it (inside, {quote} is written {quote * 2})"
-        raise _error(text, at, message)
-    return _Token(kind, "", text[at + 1 : end].replace(quote * 2, quote), at, end + 1)
-
-
-def _bytes(text: str, at: int) -> _Token:
-    token = _quoted(text, at + 1, "value", "byte string")
+@contextmanager
+def showing_place(text: str, places: TextPlaces | None) -> Iterator[None]:
+    """Give errors about a part of a predicate or an expression that was parsed its position in the text."""
     try:
-        return _Token("value", "", bytes.fromhex(token.text), at, token.end)
-    except ValueError:
-        message = f"found {_short(text[at : token.end])}, expected bytes as pairs of hex digits, as in x'00ff'"
-        raise _error(text, at, message) from None
-
-
-def _number(text: str, at: int) -> _Token | None:
-    match = _NUMBER.match(text, at)
-    if match is None:
-        return None
-    digits, more, end = match[1], match[2], match.end(1)
-    if more:
-        advice = "; a column name that begins with a digit needs backticks" if text[at].isdigit() else ""
-        raise _error(text, at, f"found {_short(text[at : _name_end(text, end + 1)])}, expected a number{advice}")
-    value = _whole_number(text, at, end) if digits.lstrip("+-").isdigit() else _float(text, at, end)
-    return _Token("value", "", value, at, end)
-
-
-def _whole_number(text: str, at: int, end: int) -> int:
-    if end - at > MAX_DIGITS:  # a sign counts as a digit: no column has nearly that many
-        raise _error(text, at, f"found an integer of {end - at} characters, expected one that a column can hold")
-    return int(text[at:end])
-
-
-def _float(text: str, at: int, end: int) -> float | Decimal:
-    """The number as a float, or as a Decimal where a float would lose digits."""
-    digits = text[at:end]
-    value = float(digits) if len(digits) <= 2 * MAX_DIGITS else 0.0
-    if math.isinf(value) and "inf" not in digits.lower():
-        raise _error(
-            text, at, f"found {_short(digits)}, expected a number that a float can hold; write inf for infinity"
-        )
-    exact = _decimal(digits)
-    if exact is None:
-        message = f"found {_short(digits)}, expected a number of at most {MAX_DIGITS} digits before and after the point"
-        raise _error(text, at, message)
-    return value if not exact.is_finite() or Decimal(repr(value)) == exact else exact
-
-
-def _decimal(digits: str) -> Decimal | None:
-    """The exact number; None if it has more digits than a predicate may have."""
-    if len(digits) > 2 * MAX_DIGITS:
-        return None
-    try:
-        exact = Decimal(digits)
-    except InvalidOperation:  # the exponent is out of range for Decimal too
-        return None
-    return None if has_too_many_digits(exact) else exact
-
-
-def _short(text: str, most: int = 40) -> str:
-    return repr(text if len(text) <= most else text[: most - 3] + "...")
-
-
-# -- tokens to a predicate --
+        yield
+    except PredicateError as error:
+        position = None if places is None else places.of(error.part)
+        if position is not None:
+            error.text, error.position = text, position
+        raise
 
 
 @dataclass(slots=True)
 class _Group:
     """What was read since a parenthesis opened: parts joined with `or`; the last one still collects its `and`s."""
 
-    opened: _Token | None
+    opened: Token | None
     nots: int = 0  # read, and not yet applied to the part that follows
     ands: list[Predicate] = field(default_factory=list)
     ors: list[Predicate] = field(default_factory=list)
@@ -246,40 +140,13 @@ class _Group:
         return self.ors[0] if len(self.ors) == 1 else Or(tuple(self.ors))
 
 
-class _Parser:
+class _Parser(OperandReader):
     """Reads tokens from left to right. Open parentheses are in a list, so deep nesting cannot overflow the stack."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.tokens = _tokens(text)
-        self.at = 0
+        super().__init__(text)
         self.groups = [_Group(None)]
-
-    # what is next
-
-    @property
-    def next(self) -> _Token:
-        return self.tokens[self.at]
-
-    def take(self) -> _Token:
-        token = self.tokens[self.at]
-        self.at += token.kind != "end"
-        return token
-
-    def accept(self, *words: str) -> bool:
-        """Consume the next token if it is one of these words."""
-        if self.next.word not in words:
-            return False
-        self.at += 1
-        return True
-
-    def require(self, *words: str) -> None:
-        if not self.accept(*words):
-            raise self.error(self.next, " or ".join(words))
-
-    def error(self, token: _Token, expected: str) -> PredicateError:
-        shown = "the end of the text" if token.kind == "end" else _short(self.text[token.start : token.end])
-        return _error(self.text, token.start, f"found {shown}, expected {expected}")
+        self.closed_by = _pairs(self.tokens)
 
     # or, and, not, parentheses
 
@@ -294,16 +161,28 @@ class _Parser:
 
     def read_part(self) -> None:
         """A leaf, with the nots and parentheses that open before it."""
-        while self.next.word in (*_NOT, "("):
+        while self.next.word in _NOT or (self.next.word == "(" and not self.opens_operand()):
             token = self.take()
             self.check_depth(token)
             if token.word == "(":
                 self.groups.append(_Group(token))
             else:
                 self.groups[-1].nots += 1
-        self.groups[-1].add(self.leaf())
+        start = self.next.start
+        leaf = self.leaf()
+        for part in leaf.leaves():
+            self.places.note(part, start)
+        self.groups[-1].add(leaf)
 
-    def check_depth(self, token: _Token) -> None:
+    def opens_operand(self) -> bool:
+        """Whether the parenthesis that is next belongs to an operand: by what follows the one that closes it."""
+        closing = self.closed_by.get(self.at)
+        if closing is None:
+            return False
+        word = self.tokens[closing + 1].word
+        return word in BINARY_SIGNS or word in _COMPARISONS or word in _TESTS or word in ("is", "not")
+
+    def check_depth(self, token: Token) -> None:
         if sum(1 + group.nots for group in self.groups) > MAX_PREDICATE_DEPTH:
             raise self.error(token, f"no more than {MAX_PREDICATE_DEPTH} parentheses and nots inside each other")
 
@@ -323,7 +202,7 @@ class _Parser:
     def read_end(self) -> Predicate:
         opened = self.groups[-1].opened
         if opened is not None:
-            raise _error(self.text, opened.start, "found a parenthesis without end, expected ) to close it")
+            raise refusal(self.text, opened.start, "found a parenthesis without end, expected ) to close it")
         return self.groups[-1].whole()
 
     # leaves
@@ -332,133 +211,138 @@ class _Parser:
         token = self.next
         if token.word in _FUNCTIONS and self.tokens[self.at + 1].word == "(":
             return self.function()
-        if self.is_column(token):
-            return self.test(self.take())
-        if token.kind == "value" or token.word in _VALUES:
-            return self.value_first()
-        if token.word in _MISSING:
+        if token.word in MISSING_WORDS:
             raise self.error(token, "a column or a value: nothing equals a missing value; ask with <column> is missing")
-        raise self.error(token, "a column, a value, not or (" + _unless_column(token))
+        left = self.operand("a column, a value, not or (")
+        return self.value_first(left) if left.is_value else self.test(left)
 
-    def is_column(self, token: _Token) -> bool:
-        return token.kind in ("backticks", "double quotes") or (token.kind == "name" and token.word not in WORDS)
-
-    def test(self, column: _Token) -> Predicate:
-        """The test that follows a column; if there is none, the column by itself."""
+    def test(self, left: Operand) -> Predicate:
+        """The test that follows an operand; if there is none, a column by itself."""
+        subject = subject_of(left.term)
         if self.next.word in _COMPARISONS:
-            return self.comparisons(column, column_is_left=True)
+            return self.comparisons(left)
         if self.accept("is"):
-            return self.is_test(column.text)
+            return self.is_test(subject)
         negated = self.accept("not")
         if self.next.word in _TESTS:
-            leaf = _TESTS[self.take().word](self, column.text)
+            leaf = _TESTS[self.take().word](self, subject)
             return Not(leaf) if negated else leaf
         if negated:
             raise self.error(self.next, ", ".join(_TESTS) + " after not")
-        if self.next.kind != "end" and self.next.word not in (*_AND, *_OR, ")"):
-            raise self.error(self.next, f"{_COMPARISON}, and, or, or the end of the text")
-        return Compare(column.text, "==", True)
+        is_end = self.next.kind == "end" or self.next.word in (*_AND, *_OR, ")")
+        if not is_end or not isinstance(left.term, ColumnTerm):
+            raise self.error(self.next, _COMPARISON + (", and, or, or the end of the text" if not is_end else ""))
+        return Compare(subject, "==", True)
 
-    def value_first(self) -> Predicate:
+    def value_first(self, left: Operand) -> Predicate:
         """A comparison with a value on its left."""
-        token = self.take()
         if self.next.word in _COMPARISONS:
-            return self.comparisons(token, column_is_left=False)
-        said = self.text[token.start : token.end]
-        if token.word in ("true", "false"):
-            raise self.error(token, f"a predicate: {said} by itself is not a condition; compare a column with it")
+            return self.comparisons(left)
+        shown = self.text[left.first.start : left.last.end]
+        if left.first.word in ("true", "false"):
+            raise self.error(left.first, f"a predicate: {shown} by itself is not a condition; compare a column with it")
         if self.next.word in (*_TESTS, "is", "not"):
-            raise self.error(token, f"a column before {self.next.word}")
-        raise self.error(token, "a predicate: a value by itself is not a condition; compare a column with it")
+            raise self.error(left.first, f"a column before {self.next.word}")
+        raise self.error(left.first, "a predicate: a value by itself is not a condition; compare a column with it")
 
-    def comparisons(self, left: _Token, column_is_left: bool) -> Predicate:
-        """One comparison or a chain of them, in which columns and values alternate."""
-        parts = []
+    def comparisons(self, left: Operand) -> Predicate:
+        """One comparison or a chain of them."""
+        parts: list[Predicate] = []
         while self.next.word in _COMPARISONS:
             operator = _COMPARISONS[self.take().word]
-            if column_is_left:
-                right = self.value_token(left.text)
-                parts.append(Compare(left.text, operator, _value_of(right)))
-            else:
-                right = self.column("to compare the value with")
-                parts.append(Compare(right.text, _TURNED[operator], _value_of(left)))
-            left, column_is_left = right, not column_is_left
+            if self.next.word in MISSING_WORDS:
+                self.refuse_missing(self.next, left.term)
+            right = self.operand("a value or a column", quoted_is_text=not left.is_value)
+            if left.is_value and right.is_value:
+                raise self.error(right.first, "a column to compare the value with" + unless_column(right.first))
+            parts.append(self.compared(left, operator, right))
+            left = right
         return parts[0] if len(parts) == 1 else And(tuple(parts))
 
-    def is_test(self, column: str) -> Predicate:
+    def compared(self, left: Operand, operator: Operator, right: Operand) -> Leaf:
+        try:
+            leaf = compared(left.term, operator, right.term)
+        except PredicateError as error:
+            error.text, error.position = self.text, left.first.start
+            raise
+        self.places.note(leaf, (right if left.is_value else left).first.start)
+        self.places.note(leaf.column, left.first.start)  # of a comparison of two expressions
+        return leaf
+
+    def is_test(self, subject: Subject) -> Predicate:
         negated = self.accept("not")
-        if self.next.word not in (*_MISSING, "nan"):
+        if self.next.word not in (*MISSING_WORDS, "nan"):
             raise self.error(self.next, "missing (also null, none) or nan after is")
-        leaf = IsNan(column) if self.take().word == "nan" else IsMissing(column)
+        leaf = IsNan(subject) if self.take().word == "nan" else IsMissing(subject)
         return Not(leaf) if negated else leaf
 
-    def is_in(self, column: str) -> Leaf:
+    def is_in(self, subject: Subject) -> Leaf:
         closing = {"(": ")", "[": "]"}.get(self.next.word)
         if closing is None:
             raise self.error(self.next, "( or [ and a list of values")
         self.take()
         values: list[object] = []
         while not self.accept(closing):
-            values.append(self.value(column))
+            values.append(self.value(subject, "in"))
             if self.next.word != closing and not self.accept(","):
                 raise self.error(self.next, f", or {closing}")
-        return IsIn(column, tuple(values))
+        return IsIn(subject, tuple(values))
 
-    def between(self, column: str) -> Leaf:
-        low = self.value(column)
+    def between(self, subject: Subject) -> Leaf:
+        low = self.value(subject, "between")
         self.require("and")
-        return Between(column, low, self.value(column))
+        return Between(subject, low, self.value(subject, "between"))
 
-    def like(self, column: str) -> Leaf:
+    def like(self, subject: Subject) -> Leaf:
+        return self.pattern(Like, subject, "like")
+
+    def matches(self, subject: Subject) -> Leaf:
+        return self.pattern(Matches, subject, "matches")
+
+    def pattern(self, kind: type[Like] | type[Matches], subject: Subject, word: str) -> Leaf:
         start = self.next.start
-        pattern = self.literal((str,), "a string in quotes after like")
+        pattern = self.literal((str,), f"a string in quotes after {word}")
         try:
-            return Like(column, pattern)
+            return kind(subject, pattern)
         except PredicateError as error:
             error.text, error.position = self.text, start
             raise
 
-    def startswith(self, column: str) -> Leaf:
-        return StartsWith(column, self.literal((str, bytes), "a string in quotes after startswith"))
+    def startswith(self, subject: Subject) -> Leaf:
+        return StartsWith(subject, self.literal((str, bytes), "a string in quotes after startswith"))
 
-    def contains(self, column: str) -> Leaf:
-        return Contains(column, self.literal((str, bytes), "a string in quotes after contains"))
+    def contains(self, subject: Subject) -> Leaf:
+        return Contains(subject, self.literal((str, bytes), "a string in quotes after contains"))
 
     def function(self) -> Leaf:
-        """A test written as a function of the column."""
+        """A test written as a function of an operand."""
         name = self.take().word
         self.require("(")
-        column = self.column(f"in {name}(...)").text
+        operand = self.operand(f"a column in {name}(...)")
+        if operand.is_value:
+            raise self.error(operand.first, f"a column in {name}(...)")
         if name in _TESTS:
             self.require(",")
-        leaf = _FUNCTIONS[name](self, column)
+        leaf = _FUNCTIONS[name](self, subject_of(operand.term))
         self.require(")")
         return leaf
 
-    # columns and values
+    # values
 
-    def column(self, where: str) -> _Token:
+    def value(self, subject: Subject, word: str) -> object:
+        """A value of a list or a range."""
         token = self.take()
-        if not self.is_column(token):
-            raise self.error(token, f"a column {where}" + _unless_column(token))
-        return token
-
-    def value(self, column: str) -> object:
-        return _value_of(self.value_token(column))
-
-    def value_token(self, column: str) -> _Token:
-        token = self.take()
-        if token.kind in ("value", "double quotes") or token.word in _VALUES:
-            return token
-        if token.word in _MISSING:
-            name = name_text(column)
+        if token.kind in ("value", "double quotes"):
+            return token.value
+        if token.word in VALUE_WORDS:
+            return VALUE_WORDS[token.word]
+        if token.word in MISSING_WORDS:
+            name = subject_text(subject)
             raise self.error(
                 token, f"a value: nothing equals a missing value; ask with {name} is missing, {name} is not missing"
             )
         if token.kind in ("name", "backticks"):
-            raise self.error(
-                token, "a value: text must be quoted; a column is compared with a value, not with another column"
-            )
+            raise self.error(token, f"a value: text must be quoted; {word} takes values, not columns")
         raise self.error(token, "a value")
 
     def literal(self, kinds: tuple[type[Text], ...], expected: str) -> Text:
@@ -468,25 +352,30 @@ class _Parser:
         return token.value
 
 
-def _value_of(token: _Token) -> object:
-    return _VALUES[token.word] if token.kind == "name" else token.value
+def _pairs(tokens: list[Token]) -> dict[int, int]:
+    """For each opening parenthesis that is closed, the position of the token that closes it."""
+    opened: list[int] = []
+    pairs: dict[int, int] = {}
+    for position, token in enumerate(tokens):
+        if token.word == "(":
+            opened.append(position)
+        elif token.word == ")" and opened:
+            pairs[opened.pop()] = position
+    return pairs
 
 
-def _unless_column(token: _Token) -> str:
-    """Advice for a keyword found where a column was expected."""
-    return f"; if {token.value} is a column, write {name_text(token.text)}" if token.word in WORDS else ""
-
-
-_TESTS: dict[str, Callable[[_Parser, str], Leaf]] = {
+_TESTS: dict[str, Callable[[_Parser, Subject], Leaf]] = {
     "in": _Parser.is_in,
     "between": _Parser.between,
     "like": _Parser.like,
     "startswith": _Parser.startswith,
     "contains": _Parser.contains,
+    "matches": _Parser.matches,
 }
-_FUNCTIONS: dict[str, Callable[[_Parser, str], Leaf]] = {
+_FUNCTIONS: dict[str, Callable[[_Parser, Subject], Leaf]] = {
     "startswith": _Parser.startswith,
     "contains": _Parser.contains,
-    "is_missing": lambda _, column: IsMissing(column),
-    "is_nan": lambda _, column: IsNan(column),
+    "matches": _Parser.matches,
+    "is_missing": lambda _, subject: IsMissing(subject),
+    "is_nan": lambda _, subject: IsNan(subject),
 }

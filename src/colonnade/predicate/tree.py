@@ -9,30 +9,34 @@ greater than anything.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
-from fractions import Fraction
-from typing import Literal, NoReturn
+from typing import NoReturn
 
-import numpy as np
-
-from colonnade.dataclass import dataclass
-from colonnade.errors import PredicateError, UsageError
-
-Operator = Literal["==", "!=", "<", "<=", ">", ">="]
-WORDS = ("and", "or", "not", "in", "between", "is", "missing", "null", "none", "nan", "like", "startswith", "contains",
-         "true", "false", "inf")  # fmt: skip
+from colonnade.dataclass import dataclass, replace
+from colonnade.errors import PredicateError
+from colonnade.predicate.expressions import (
+    TURNED,
+    CallTerm,
+    LiteralTerm,
+    Operator,
+    Subject,
+    Term,
+    columns_in,
+    described,
+    subject_of,
+    subject_text,
+    substituted,
+    term_of,
+)
+from colonnade.predicate.literals import MAX_DIGITS, has_too_many_digits, value_text
 
 # Limits of every predicate, however it was built: one that is too expensive to evaluate is refused immediately.
 MAX_LEVELS = 120  # of and, or, not inside each other: str(), pickle, copy and others recurse
-MAX_DIGITS = 2000  # of a number, before or after the point: numbers are compared exactly. No column holds that many
 MAX_PATTERN = 10_000  # characters of a `like` pattern
 MAX_WILDCARDS = 100  # `%` of a `like` pattern: each multiplies the work
-_LARGEST = 10**MAX_DIGITS
+MAX_REGULAR_EXPRESSION = 1_000  # characters of a `matches` pattern
 
 
 class Predicate:
@@ -159,13 +163,15 @@ def _inside(part: Predicate) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Leaf(Predicate):
-    """A test of one column.
+    """A test of one column, given by its name, or of an expression, given as a Term.
 
     >>> (cn.col("ts") >= 10).column
     'ts'
+    >>> str((cn.col("ts") / 2 >= 10).column)
+    'ts / 2'
     """
 
-    column: str
+    column: Subject
 
     def leaves(self) -> Iterator[Leaf]:
         """This leaf alone."""
@@ -173,7 +179,7 @@ class Leaf(Predicate):
 
     @property
     def _name(self) -> str:
-        return name_text(self.column)
+        return subject_text(self.column)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,217 +271,74 @@ class Like(Leaf):
         wildcards = re.sub(r"\\.", "", self.pattern, flags=re.DOTALL).count("%")
         if len(self.pattern) > MAX_PATTERN or wildcards > MAX_WILDCARDS:
             raise PredicateError(
-                f"cannot match column {self.column!r} with a pattern of {len(self.pattern):,} characters and "
+                f"cannot match {described(self.column)} with a pattern of {len(self.pattern):,} characters and "
                 f"{wildcards:,} wildcards %: {MAX_PATTERN:,} characters and {MAX_WILDCARDS} wildcards are allowed. "
                 f"Use contains or startswith, or join several patterns",
-                column=self.column,
+                column=column_of(self.column),
             )
 
     def __str__(self) -> str:
         return f"{self._name} like {value_text(self.pattern)}"
 
 
-def has_too_many_digits(value: object) -> bool:
-    """Whether a number has more than MAX_DIGITS digits before or after the point. False for other values."""
-    if isinstance(value, int):
-        return not -_LARGEST < value < _LARGEST
-    if isinstance(value, Decimal) and value.is_finite():
-        _, digits, last = value.as_tuple()
-        assert isinstance(last, int)  # the exponent of a finite number
-        return len(digits) + last > MAX_DIGITS or -last > MAX_DIGITS
-    if isinstance(value, Fraction):
-        return has_too_many_digits(value.numerator) or has_too_many_digits(value.denominator)
-    return False
+@dataclass(frozen=True, slots=True)
+class Matches(Leaf):
+    """A part of the string matches a regular expression, in the syntax of RE2."""
+
+    pattern: str
+
+    def __post_init__(self) -> None:
+        if len(self.pattern) > MAX_REGULAR_EXPRESSION:
+            raise PredicateError(
+                f"cannot match {described(self.column)} with a regular expression of {len(self.pattern):,} "
+                f"characters: {MAX_REGULAR_EXPRESSION:,} are allowed. Join several with |",
+                column=column_of(self.column),
+            )
+
+    def __str__(self) -> str:
+        return f"{self._name} matches {value_text(self.pattern)}"
 
 
-def check_number(value: object, column: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Comparison(Leaf):
+    """Two expressions compared with each other: `column` is the call of the comparison."""
+
+    def __str__(self) -> str:
+        return str(self.column)
+
+
+def column_of(subject: Subject) -> str | None:
+    """The name of the column that is tested; None for an expression."""
+    return subject if isinstance(subject, str) else None
+
+
+def check_number(value: object, subject: Subject) -> None:
     """Raise if a number has more digits than any column can hold."""
     if has_too_many_digits(value):
         raise PredicateError(
-            f"cannot compare column {column!r} with a number of more than {MAX_DIGITS:,} digits before or after the "
-            f"point. Compare it with a number that the column can hold",
-            column=column,
+            f"cannot compare {described(subject)} with a number of more than {MAX_DIGITS:,} digits before or after "
+            f"the point. Compare it with a number that the column can hold",
+            column=column_of(subject),
         )
 
 
-class ColumnName:
-    """A column, to be compared: made by `col`.
-
-    >>> str(cn.col("energy") > 5)
-    'energy > 5'
-    """
-
-    __slots__ = ("name",)
-    __array_ufunc__ = None  # with an array on the left, NumPy leaves the comparison to us
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, name: str) -> None:
-        if not isinstance(name, str):
-            raise UsageError(f"col takes the name of a column, not {name!r}")
-        self.name = name
-
-    def __eq__(self, value: object) -> Predicate:  # type: ignore[override]
-        return self._compare("==", value)
-
-    def __ne__(self, value: object) -> Predicate:  # type: ignore[override]
-        return self._compare("!=", value)
-
-    def __lt__(self, value: object) -> Predicate:
-        return self._compare("<", value)
-
-    def __le__(self, value: object) -> Predicate:
-        return self._compare("<=", value)
-
-    def __gt__(self, value: object) -> Predicate:
-        return self._compare(">", value)
-
-    def __ge__(self, value: object) -> Predicate:
-        return self._compare(">=", value)
-
-    def _compare(self, operator: Operator, value: object) -> Predicate:
-        return Compare(self.name, operator, _value(value, self.name))
-
-    def between(self, low: object, high: object) -> Predicate:
-        """From low to high, both included.
-
-        >>> str(cn.col("energy").between(3, 5))
-        'energy between 3 and 5'
-        """
-        return Between(self.name, _value(low, self.name), _value(high, self.name))
-
-    def is_in(self, values: Iterable[object]) -> Predicate:
-        """Equal to one of these values.
-
-        >>> str(cn.col("label").is_in(["muon", "pion"]))
-        "label in ('muon', 'pion')"
-        """
-        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-            raise PredicateError(f"is_in takes a list of values, not {values!r}")
-        return IsIn(self.name, tuple(_value(value, self.name) for value in values))
-
-    def is_missing(self) -> Predicate:
-        """The row has no value.
-
-        >>> str(~cn.col("energy").is_missing())
-        'not energy is missing'
-        """
-        return IsMissing(self.name)
-
-    def is_nan(self) -> Predicate:
-        """The value is not a number.
-
-        >>> str(cn.col("energy").is_nan())
-        'energy is nan'
-        """
-        return IsNan(self.name)
-
-    def startswith(self, text: str | bytes) -> Predicate:
-        """The string begins with `text`.
-
-        >>> str(cn.col("label").startswith("mu"))
-        "label startswith 'mu'"
-        """
-        return StartsWith(self.name, _text(text, "startswith"))
-
-    def contains(self, text: str | bytes) -> Predicate:
-        """The string contains `text`.
-
-        >>> str(cn.col("label").contains("uo"))
-        "label contains 'uo'"
-        """
-        return Contains(self.name, _text(text, "contains"))
-
-    def like(self, pattern: str) -> Predicate:
-        """The string matches a pattern, in which % matches any string and _ one character.
-
-        >>> str(cn.col("label").like("m%n"))
-        "label like 'm%n'"
-        """
-        if not isinstance(pattern, str):
-            raise PredicateError(f"like takes a string, not {pattern!r}")
-        return Like(self.name, pattern)
-
-    def __bool__(self) -> NoReturn:
-        raise PredicateError(f"compare the column: col({self.name!r}) == True")
-
-    __invert__ = __bool__
-
-    def __and__(self, other: object) -> NoReturn:
-        raise PredicateError(
-            f"& and | join comparisons, not {self!r} and {other!r}: comparisons need parentheses, "
-            f"as in (col('a') > 1) & (col('b') < 2)"
-        )
-
-    __rand__ = __or__ = __ror__ = __and__
-
-    def __repr__(self) -> str:
-        return f"col({self.name!r})"
+def with_definitions(predicate: Predicate, definitions: Mapping[str, Term]) -> Predicate:
+    """The predicate with the names of computed columns replaced by what they are computed from."""
+    if isinstance(predicate, Not):
+        return Not(with_definitions(predicate.part, definitions))
+    if isinstance(predicate, (And, Or)):
+        return type(predicate)(tuple(with_definitions(part, definitions) for part in predicate.parts))
+    assert isinstance(predicate, Leaf)  # the fourth kind of predicate
+    subject = subject_of(substituted(term_of(predicate.column), definitions))
+    return predicate if subject == predicate.column else replace(predicate, column=subject)
 
 
-def col(name: str) -> ColumnName:
-    """A column, to be compared with values: `col("energy") > 5`.
-
-    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
-    >>> t = cn.open_table("run.h5", "events")
-    >>> t.where(cn.col("energy") > 5).count()
-    2
-    """
-    return ColumnName(name)
-
-
-def _value(value: object, column: str) -> object:
-    if isinstance(value, (ColumnName, Predicate)):
-        raise PredicateError(f"column {column!r} is compared with a value, not with another column")
-    if value is None:
-        raise PredicateError(f"nothing equals a missing value: ask for col({column!r}).is_missing()")
-    return value
-
-
-def _text(text: object, what: str) -> str | bytes:
-    if not isinstance(text, (str, bytes)):
-        raise PredicateError(f"{what} takes a string, not {text!r}")
-    return text
-
-
-# -- predicates to strings --
-
-
-def name_text(name: str) -> str:
-    """The name of a column in a predicate string: as it is, or in backticks."""
-    if name.isidentifier() and name.isascii() and name.lower() not in WORDS:
-        return name
-    return "`" + name.replace("`", "``") + "`"
-
-
-def value_text(value: object) -> str:
-    """A value as a string that parses back to the same value, or to one that compares the same."""
-    if isinstance(value, np.datetime64):  # may have nanoseconds, which Python's datetime cannot hold
-        unit = np.datetime_data(value.dtype)[0]
-        whole = {"Y": "D", "M": "D", "W": "D", "h": "s", "m": "s"}.get(unit, unit)
-        return f"'{value.astype(f'datetime64[{whole}]')}'"
-    if isinstance(value, np.timedelta64):
-        return f"'{_duration_text(value)}'"
-    if hasattr(value, "item") and not isinstance(value, (str, bytes)):
-        value = value.item()  # another NumPy scalar
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf") if math.isinf(value) else repr(value)
-    if isinstance(value, (int, Decimal)):
-        return str(value)
-    if isinstance(value, bytes):
-        return f"x'{value.hex()}'"
-    if isinstance(value, (datetime, date, time)):
-        return f"'{value.isoformat()}'"
-    if isinstance(value, timedelta):
-        seconds = Decimal(value // timedelta(microseconds=1)).scaleb(-6)  # a float would lose some
-        return f"'{seconds.normalize():f} s'"
-    return "'" + str(value).replace("'", "''") + "'"
-
-
-def _duration_text(value: np.timedelta64) -> str:
-    """A NumPy duration as a number and a unit that `query.bind` understands."""
-    unit, step = np.datetime_data(value.dtype)
-    units = {"W": ("d", 7), "D": ("d", 1), "h": ("h", 1), "m": ("min", 1)}
-    word, times = units.get(unit, (unit, 1))
-    return "NaT" if np.isnat(value) else f"{int(value.astype('i8')) * step * times} {word}"
+def compared(left: Term, operator: Operator, right: Term) -> Leaf:
+    """The comparison of two expressions, of which one may be a literal."""
+    if not any(True for term in (left, right) for _ in columns_in(term)):
+        raise PredicateError(f"a comparison needs a column, which {left} {operator} {right} has not")
+    if isinstance(right, LiteralTerm):
+        return Compare(subject_of(left), operator, right.value)
+    if isinstance(left, LiteralTerm):
+        return Compare(subject_of(right), TURNED[operator], left.value)
+    return Comparison(CallTerm(operator, (left, right)))

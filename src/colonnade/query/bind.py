@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from colonnade import compute as pc
 from colonnade.columns.keys import Keys, NumberKeys, decimal_keys, keys_of
 from colonnade.columns.read import ColumnReader
-from colonnade.errors import ColumnNotFound, PredicateError
+from colonnade.errors import PredicateError
 from colonnade.predicate.bound import (
     NOTHING,
     AllOf,
@@ -36,22 +37,25 @@ from colonnade.predicate.bound import (
     Pattern,
     Test,
 )
+from colonnade.predicate.expressions import Subject, described
+from colonnade.predicate.literals import MAX_DIGITS, has_too_many_digits
 from colonnade.predicate.tree import (
-    MAX_DIGITS,
     And,
     Between,
     Compare,
+    Comparison,
     Contains,
     IsIn,
     IsMissing,
     IsNan,
     Leaf,
     Like,
+    Matches,
     Not,
     Or,
     Predicate,
     StartsWith,
-    has_too_many_digits,
+    column_of,
 )
 from colonnade.stored_dtypes import memory_dtype
 
@@ -255,32 +259,18 @@ def _offset(zone: str) -> int:
 
 Readers = Mapping[str, ColumnReader]
 MOST_LOOKED_UP = 64  # strings; with more, all categories are compared in one pass
-_TOO_DEEP = "the predicate is nested too deeply"
+TOO_DEEP = "the predicate is nested too deeply"
 
 
-def columns_named(predicate: Predicate, columns: Iterable[str], where: str) -> list[str]:
-    """The columns that a predicate tests. One that is not among `columns` is refused; `where` is for the message."""
-    known = dict.fromkeys(columns)  # a dict: fast to look up, and in column order for messages
-    named: dict[str, None] = {}
-    try:
-        for leaf in predicate.leaves():
-            if leaf.column not in known:
-                raise ColumnNotFound(leaf.column, where, known)
-            named[leaf.column] = None
-    except RecursionError:
-        raise PredicateError(_TOO_DEEP) from None
-    return list(named)
-
-
-def bind(predicate: Predicate, readers: Readers) -> Bound:
-    """Express the predicate in terms of the columns' keys."""
+def bind(predicate: Predicate, readers: Mapping[Subject, ColumnReader]) -> Bound:
+    """Express the predicate in terms of the keys of what its leaves test."""
     try:
         return fuse(_bound(predicate, False, readers))
     except RecursionError:
-        raise PredicateError(_TOO_DEEP) from None
+        raise PredicateError(TOO_DEEP) from None
 
 
-def _bound(predicate: Predicate, negated: bool, readers: Readers) -> Bound:
+def _bound(predicate: Predicate, negated: bool, readers: Mapping[Subject, ColumnReader]) -> Bound:
     while isinstance(predicate, Not):
         predicate, negated = predicate.part, not negated
     if isinstance(predicate, (And, Or)):
@@ -288,28 +278,33 @@ def _bound(predicate: Predicate, negated: bool, readers: Readers) -> Bound:
         return AllOf(parts) if isinstance(predicate, And) != negated else AnyOf(parts)
     if not isinstance(predicate, Leaf):
         raise PredicateError(f"{predicate!r} is not a predicate")
-    said = f"not {predicate}" if negated else str(predicate)
-    if isinstance(predicate, IsMissing):
-        return BoundLeaf(predicate.column, Missing(), negated, said)
-    if isinstance(predicate, Compare) and predicate.operator == "!=":
-        predicate, negated = Compare(predicate.column, "==", predicate.value), not negated
-    return _LeafBinder(readers[predicate.column], predicate).bind(negated, said)
+    return _LeafBinder(readers[predicate.column], predicate).bind(negated)
 
 
 class _LeafBinder:
     """Binds one leaf to its column."""
 
     def __init__(self, reader: ColumnReader, leaf: Leaf) -> None:
-        self._reader, self._leaf = reader, leaf
+        self._reader, self._leaf, self._source = reader, leaf, leaf
 
-    def bind(self, negated: bool, said: str) -> BoundLeaf:
-        name, kind = self._leaf.column, self._reader.kind
+    def bind(self, negated: bool) -> BoundLeaf:
+        leaf = self._leaf
+        said = f"not {leaf}" if negated else str(leaf)
+        if isinstance(leaf, Compare) and leaf.operator == "!=":
+            self._leaf, negated = Compare(leaf.column, "==", leaf.value), not negated
+        test, is_negated = self._bound_test(negated)
+        return BoundLeaf(self._reader.column.name, test, is_negated, said, bool(self._reader.sources))
+
+    def _bound_test(self, negated: bool) -> tuple[Test, bool]:
+        """The test, and whether it is still to be negated."""
+        if isinstance(self._leaf, IsMissing):
+            return Missing(), negated
         if self._reader.is_coded:
-            return BoundLeaf(name, self._among_codes(negated), False, said)
+            return self._among_codes(negated), False
         if self._reader.domain is None:
             raise self._refusal("anything")
         dtype = np.dtype(object) if self._reader.is_decimal_text else memory_dtype(self._reader.key_type)
-        return BoundLeaf(name, self._test(kind, dtype), negated, said)
+        return self._test(self._reader.kind, dtype), negated
 
     def _among_codes(self, negated: bool) -> Test:
         """The codes of the categories for which the leaf is true."""
@@ -327,7 +322,7 @@ class _LeafBinder:
             numbers = np.array([number for number, _ in members], dtype=np.int64)
         keys = self._value_keys(values)
         dtype = keys.values.dtype if isinstance(keys, NumberKeys) else np.dtype("S1")
-        truth = keys.truth(BoundLeaf(self._leaf.column, self._test(values.type, dtype), negated))
+        truth = keys.truth(BoundLeaf(self._reader.column.name, self._test(values.type, dtype), negated))
         return Among(tuple(numbers[truth].tolist()))
 
     def _codes(self, text: Key) -> list[int]:
@@ -363,6 +358,8 @@ class _LeafBinder:
             return Among(tuple(sorted({k for value in leaf.values for k in self._points(value, kind, dtype)})))
         if isinstance(leaf, IsNan):
             return NotANumber() if pa.types.is_floating(kind) else NOTHING
+        if isinstance(leaf, Comparison):
+            return Among((1,))
         return self._text_test(kind)
 
     def _points(self, value: object, kind: pa.DataType, dtype: np.dtype) -> tuple[Key, ...]:
@@ -383,24 +380,35 @@ class _LeafBinder:
 
     def _text_test(self, kind: pa.DataType) -> Test:
         leaf = self._leaf
-        if not pa.types.is_string(kind) and (isinstance(leaf, Like) or not pa.types.is_binary(kind)):
+        if not pa.types.is_string(kind) and (isinstance(leaf, (Like, Matches)) or not pa.types.is_binary(kind)):
             raise self._refusal("text")
         if isinstance(leaf, StartsWith):
             return _prefix(as_bytes(leaf.text, kind, self._refusal))
         if isinstance(leaf, Contains):
             return Pattern("contains", as_bytes(leaf.text, kind, self._refusal))
+        if isinstance(leaf, Matches):
+            self._check_regular_expression(leaf.pattern)
+            return Pattern("matches", leaf.pattern)
         if isinstance(leaf, Like):
             begin = leaf.pattern[:-1]
             simple = leaf.pattern.endswith("%") and not set(begin) & set("%_\\")
             return _prefix(begin.encode()) if simple else Pattern("like", leaf.pattern)
         raise PredicateError(f"{leaf!r} is not a predicate")
 
+    def _check_regular_expression(self, pattern: str) -> None:
+        try:
+            pc.match_substring_regex(pa.array([""]), pattern)
+        except pa.ArrowInvalid as error:
+            message = f"{pattern!r} is not a regular expression of RE2: {error}"
+            raise PredicateError(message, text=str(self._source), part=self._source) from None
+
     def _refusal(self, value: str) -> PredicateError:
         return PredicateError(
-            f"column {self._leaf.column!r} holds {self._reader.kind}, which cannot be compared with {value}; "
-            f"in: {self._leaf}",
-            column=self._leaf.column,
-            text=str(self._leaf),
+            f"{described(self._source.column)} holds {self._reader.kind}, which cannot be compared with {value}; "
+            f"in: {self._source}",
+            column=column_of(self._source.column),
+            text=str(self._source),
+            part=self._source,
         )
 
 
@@ -513,7 +521,13 @@ def fuse(tree: Bound) -> Bound:
         else:
             together[part.column] = part  # type: ignore[union-attr,assignment]
     joined = (*together.values(), *kept)
+    if whole is AllOf:  # what is computed comes last: it is computed only for rows that pass the other tests
+        joined = tuple(sorted(joined, key=_is_computed))
     return joined[0] if len(joined) == 1 else whole(joined)
+
+
+def _is_computed(part: Bound) -> bool:
+    return part.is_computed if isinstance(part, BoundLeaf) else any(map(_is_computed, part.parts))
 
 
 def _can_be_fused(part: Bound, all_of: bool) -> bool:
@@ -526,7 +540,7 @@ def _both(a: BoundLeaf, b: BoundLeaf, all_of: bool) -> BoundLeaf:
         test: Test = intersection(a.test, b.test)  # type: ignore[arg-type]
     else:
         test = Among(tuple(sorted({*a.test.keys, *b.test.keys})))  # type: ignore[union-attr]
-    return BoundLeaf(a.column, test, False, f"{a.said} {'and' if all_of else 'or'} {b.said}")
+    return BoundLeaf(a.column, test, False, f"{a.said} {'and' if all_of else 'or'} {b.said}", a.is_computed)
 
 
 def columns_of(tree: Bound) -> dict[str, None]:

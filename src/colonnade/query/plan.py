@@ -11,7 +11,7 @@ Nothing here reads a column. Where an index needs keys to answer, planning yield
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from typing import Protocol
 
@@ -25,7 +25,6 @@ from colonnade.layouts.index_home import OpenIndex
 from colonnade.model import ColumnInfo, IndexInfo, LibraryRead
 from colonnade.pager.receipts import Trust
 from colonnade.predicate.bound import AllOf, AnyOf, Bound, BoundLeaf, Missing
-from colonnade.query.bind import columns_of
 from colonnade.selection import Selection
 
 ALWAYS = AllOf()
@@ -316,14 +315,13 @@ def _does_not_pay(index: Index, leaf: BoundLeaf, left: Selection, column: Column
 
 
 def describe_reads(
-    residual: Bound,
+    tested: Collection[str],
     found: Found,
-    wanted: Sequence[str],
+    wanted: Collection[str],
     probed: dict[str, set[int]],
     columns: Mapping[str, ColumnInfo],
 ) -> list[ColumnRead]:
     """The chunks of every column that are read: by an index search, for the test, and for the result."""
-    tested = columns_of(residual)
     searched = {name: chunks for name, chunks in probed.items() if chunks}
     names = list(dict.fromkeys([*searched, *tested, *wanted]))
     test = found.may - found.sure

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from colonnade import limits
 from colonnade.arrays import distinct
+from colonnade.columns.read import ColumnReader
 from colonnade.indexes.base import Found
 from colonnade.layouts.index_home import OpenIndex
 from colonnade.model import ColumnInfo
 from colonnade.pager.receipts import Trust
 from colonnade.predicate.bound import Bound, BoundLeaf
 from colonnade.predicate.tree import Predicate
-from colonnade.query.bind import Readers
+from colonnade.query.bind import Readers, columns_of
 from colonnade.query.match import answered, matches
 from colonnade.query.plan import ALWAYS, Plan, Planner, describe_reads
 from colonnade.selection import RowNumbers, Rows, Selection
@@ -39,18 +40,19 @@ class Search:
         self._scope = _as_selection(rows)
         self._probed: dict[str, set[int]] = {}  # by column, the chunks that indexes needed keys of
 
-    def plan(self, wanted: Sequence[ColumnInfo]) -> Plan:
+    def plan(self, wanted: Sequence[ColumnReader]) -> Plan:
         """What is read, for the requested columns."""
         found, residual = self._find()
-        names = [column.name for column in wanted]
-        columns = {column.name: column for column in (*(reader.column for reader in self._readers.values()), *wanted)}
+        tested = stored_columns(self._readers[name] for name in columns_of(residual))
+        names = stored_columns(wanted)
+        columns = {**stored_columns(self._readers.values()), **names}
         return Plan(
             predicate=str(self._predicate) if self._predicate is not None else "all rows",
             n_rows=len(self._rows),
             found=found,
             indexes_used=self._planner.used,
             indexes_skipped=list(self._planner.skipped.values()),
-            columns=describe_reads(residual, found, names, self._probed, columns),
+            columns=describe_reads(tested, found, names, self._probed, columns),
         )
 
     def _find(self) -> tuple[Found, Bound]:
@@ -136,6 +138,12 @@ class Search:
             left = None if left is None else left - len(rows)
             if left == 0:
                 break
+
+
+def stored_columns(readers: Iterable[ColumnReader]) -> dict[str, ColumnInfo]:
+    """The columns that these readers read from the file, by name: for computed columns, what they are computed from."""
+    stored = [one for reader in readers for one in (reader.sources or (reader,))]
+    return {reader.column.name: reader.column for reader in stored}
 
 
 def _as_selection(rows: Rows) -> Selection:

@@ -103,7 +103,7 @@ class Description:
 def described(query: Query, columns: Sequence[str] | None) -> Description:
     """The description of columns (all, if none are given)."""
     names = query.columns if columns is None else list(columns)
-    infos = [query._table._column(name) for name in names]
+    infos = [query._column(name) for name in names]
     statistics: dict[str, dict[str, Cell]] = {}
     for start in range(0, len(infos), COLUMNS_AT_ONCE):
         statistics |= _described(query, infos[start : start + COLUMNS_AT_ONCE])
@@ -117,10 +117,9 @@ def histogram_of(
     from colonnade.query.grouped import GroupedRows
     from colonnade.query.histogram import binned, counts_bins, edges_at, edges_between, most_frequent
 
-    table = query._table
-    reader = table._reader(column)
+    reader = query._aggregated(column, {})
     rows = query._known_rows() if query._predicate is None else query._search()
-    grouped = GroupedRows([table._reader(name) for name in by], rows)
+    grouped = GroupedRows([query._aggregated(name, {}) for name in by], rows)
     for used in (*grouped.by, reader):
         if used.domain is None:
             raise UsageError(
@@ -177,7 +176,7 @@ def _wanted(column: ColumnInfo) -> dict[str, tuple[object, ...]]:
 
 def _top(query: Query, column: ColumnInfo) -> dict[str, Cell]:
     """The number of distinct values and the most frequent one, of a column that is neither numbers nor times."""
-    reader = query._table._reader(column.name)
+    reader = query._reader(column.name)
     if reader.domain is None or "mean" in _wanted(column):
         return {}
     frequent = query.histogram(column.name, 1)

@@ -117,7 +117,7 @@ class ChangeableRows(ReadableRows):
     def _candidates(self, keys: Sequence[str], wanted: Sequence[pa.Array]) -> Int64s | None:
         """The rows that may have these keys, if an index of a key column knows them; few keys are looked up."""
         from colonnade.columns.arrow_types import python_values
-        from colonnade.predicate.tree import col
+        from colonnade.predicate.columns import col
 
         if not 0 < len(wanted[0]) <= limits.now.sorted_lookups:
             return None

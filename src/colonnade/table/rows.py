@@ -13,6 +13,7 @@ from colonnade import limits
 from colonnade.arrays import Int64s
 from colonnade.dataclass import replace
 from colonnade.errors import UsageError
+from colonnade.model import ColumnInfo, shown_name
 from colonnade.sealed import Sealed
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from colonnade.columns.read import ColumnReader
     from colonnade.exchange.numpy_out import StringsAs
     from colonnade.predicate.bound import Bound
+    from colonnade.predicate.columns import Expression
+    from colonnade.predicate.expressions import Subject, Term
     from colonnade.predicate.tree import Predicate
     from colonnade.query.histogram import Histogram
     from colonnade.query.plan import Plan
@@ -34,8 +37,9 @@ if TYPE_CHECKING:
 
 
 TABLE_BATCH_ROWS = 65_536
-AggregateRequest = str | tuple[str, str] | tuple[str, str, float]
-"""A value requested from `aggregate`: "count", or a column and a function, which some give a parameter."""
+AggregateRequest = str | tuple[object, str] | tuple[object, str, float]
+"""A value requested from `aggregate`: "count", or a column (or an expression) and a function, which some give a
+parameter."""
 FunctionRequest = str | tuple[str, float] | Sequence[str | tuple[str, float]]
 """What is requested of a column: a function, or several; with a parameter `("quantile", 0.9)`."""
 
@@ -59,38 +63,48 @@ class ReadableRows(Sealed):
         >>> t.where("energy > 5 and ts < 3").row_numbers()
         array([1])
         """
-        from colonnade.predicate.parse import parse
+        from colonnade.predicate.parse import parse_with_places, showing_place
         from colonnade.predicate.tree import Predicate
 
-        parsed = parse(predicate) if isinstance(predicate, str) else predicate
-        if not isinstance(parsed, Predicate):
+        if not isinstance(predicate, (str, Predicate)):
             raise UsageError(f"where takes a predicate, such as col('x') > 3 or 'x > 3', not {predicate!r}")
-        with self._file._steady():
-            query = self._query()
-            if query._limit is None:
+        parsed, places = parse_with_places(predicate) if isinstance(predicate, str) else (predicate, None)
+        with showing_place(str(predicate), places):
+            with self._file._steady():
+                query = self._query()
+                if query._limit is None:
+                    return query._narrowed(parsed)
+            query = query._settled()
+            with self._file._steady():
                 return query._narrowed(parsed)
-        query = query._settled()
-        with self._file._steady():
-            return query._narrowed(parsed)
 
-    def select(self, *columns: str | Sequence[str]) -> Query:
-        """The given columns, in the given order.
+    def select(self, *columns: str | Sequence[str], **computed: Expression | str) -> Query:
+        """The given columns, in the given order, then columns that are computed from others, by their new names.
 
         >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
         >>> t = cn.open_table("run.h5", "events")
         >>> t.select("energy", "ts").columns
         ['energy', 'ts']
+        >>> t.select("ts", power=cn.col("energy") / cn.col("ts"), twice="energy * 2")[1:].to_numpy()
+        {'ts': array([2, 3]), 'power': array([3.5, 2. ]), 'twice': array([14., 12.])}
         """
         names: list[object] = [
             name for item in columns for name in (item if isinstance(item, (list, tuple)) else [item])
         ]
         with self._file._steady():
             query = self._query()
+            fields: dict[str, Term] = {}
             for name in names:
                 if not isinstance(name, str):
-                    raise UsageError(f"columns are chosen by name, not by {name!r}; rows with [10:20] or .take([...])")
-                query._table._column(name)
-        return query._with(names=tuple(map(str, names)))
+                    raise UsageError(
+                        f"columns are chosen by name, not by {name!r}; rows with [10:20] or .take([...]); what is "
+                        f"computed gets a name, as in select(speed=col('dx') / col('dt'))"
+                    )
+                fields |= query._checked_column(name)
+            terms = {name: query._defined(name, value) for name, value in computed.items()}
+        query = query._with(names=(*dict.fromkeys([*map(str, names), *terms]),) if terms else tuple(map(str, names)))
+        query._computed = {**query._computed, **fields, **terms}
+        return query
 
     def head(self, n: int = 5) -> Query:
         """The first `n` rows.
@@ -220,7 +234,7 @@ class ReadableRows(Sealed):
         query = self._query()
         return to_pandas(
             query.to_arrow(dictionaries=dictionaries),
-            [name for name in query._table.info.row_labels if name in query._names],
+            [name for name in query._table.info.row_labels if name in query._names and name not in query._computed],
         )
 
     def to_polars(self, *, dictionaries: bool = False) -> polars.DataFrame:
@@ -314,6 +328,8 @@ class ReadableRows(Sealed):
         by: a column, or several. The result is then a pyarrow.Table: these columns, then the requested values, one row
         per group, in increasing order, NaN after the numbers and missing last.
 
+        A column may also be an expression: `top=(col("dx") / col("dt"), "max")`, or in text `{"dx / dt": "max"}`.
+
         Missing values are skipped. Aggregates over no values return None; counts return 0. A NaN makes sums, means, std
         and var NaN; min, max and quantiles skip it. Sums of integers are exact: Python integers in a dict; in a table
         int64, or uint64 for unsigned columns, with a DataError where that is too small. Quantiles are exact, and
@@ -331,13 +347,14 @@ class ReadableRows(Sealed):
         from colonnade.query.aggregate import Aggregation, group_names, wanted_values
         from colonnade.query.stats import FromIndexes
 
-        wanted, groups = wanted_values(by_column, named), group_names(by)
+        requests, expressions = _with_names(named)
+        wanted, groups = wanted_values(by_column, requests), group_names(by)
 
         def read() -> dict[str, Cell] | pa.Table:
             query = self._query()
             table = query._table
             names = [*groups, *(aggregate.column for aggregate in wanted if aggregate.column is not None)]
-            asked = Aggregation(wanted, groups, {name: table._reader(name) for name in names})
+            asked = Aggregation(wanted, groups, {name: query._aggregated(name, expressions) for name in names})
             rows = query._known_rows() if query._predicate is None else query._search()
             wants_indexes = bool(asked.known_to_some_index(rows))
             indexes = FromIndexes(table._search_indexes(), table._file._trust) if wants_indexes else None
@@ -417,7 +434,7 @@ class ReadableRows(Sealed):
         from colonnade.table.show import table_html
 
         query = self._query()
-        members = tuple(query._table._column(name) for name in query._names)
+        members = tuple(query._column(name) for name in query._names)
         shown = query.select(list(query._names[:30])).head(5).to_arrow()
         return table_html(query._table.info, members, query._n_rows_text(shown.num_rows), shown)
 
@@ -442,6 +459,7 @@ class Query(ReadableRows):
         rows: Rows | None = None,
         predicate: Predicate | None = None,
         limit: int | None = None,
+        computed: Mapping[str, Term] | None = None,
     ) -> None:
         self._table = table
         self._file = table._file
@@ -449,7 +467,8 @@ class Query(ReadableRows):
         self._rows = rows
         self._predicate = predicate
         self._limit = limit
-        self._bound: tuple[int, Bound] | None = None
+        self._computed: Mapping[str, Term] = computed or {}  # by name, from columns of the table
+        self._bound: tuple[int, Bound, dict[str, ColumnReader]] | None = None
 
     def _with(self, names: tuple[str, ...] | None = None, rows: Rows | None = None, limit: int | None = None) -> Query:
         """This query with other columns, rows or another limit."""
@@ -459,6 +478,7 @@ class Query(ReadableRows):
             self._rows if rows is None else rows,
             self._predicate,
             self._limit if limit is None else limit,
+            self._computed,
         )
         query._bound = self._bound
         return query
@@ -477,9 +497,10 @@ class Query(ReadableRows):
         from colonnade.exchange.pandas_notes import arrow_metadata
 
         info = self._table.info
-        fields = [self._table._field(name, dictionaries) for name in self._names]
-        labels = [label.name for label in info.labels if label.name in self._names] if info.labels else []
-        notes = {name: note for name in self._names if (note := info.by_name[name].pandas) is not None}
+        fields = [self._field(name, dictionaries) for name in self._names]
+        stored = [name for name in self._names if name not in self._computed]
+        labels = [label.name for label in info.labels if label.name in stored] if info.labels else []
+        notes = {name: note for name in stored if (note := info.by_name[name].pandas) is not None}
         return pa.schema(fields, arrow_metadata(fields, notes, labels, info.pandas))
 
     def _with_views(self, rows: pa.Table, dictionaries: bool) -> pa.Table:
@@ -488,7 +509,7 @@ class Query(ReadableRows):
 
         columns, fields = rows.columns, list(rows.schema)
         for position, name in enumerate(self._names):
-            if pa.types.is_string(self._table._field(name, dictionaries).type):
+            if pa.types.is_string(self._field(name, dictionaries).type):
                 columns[position] = as_views(columns[position], self._file._n_threads)
                 fields[position] = fields[position].with_type(VIEW)
         return pa.table(columns, schema=pa.schema(fields, rows.schema.metadata))
@@ -538,7 +559,7 @@ class Query(ReadableRows):
           read      energy  1 of 1 chunks, for the test and result
           read      ts      1 of 1 chunks, for the result
         """
-        plan = self._table._file._consistent(lambda: self._search().plan([reader.column for reader in self._readers()]))
+        plan = self._table._file._consistent(lambda: self._search().plan(self._readers()))
         left = self._table._left_to_library()
         return replace(plan, left_to_library=left) if left else plan
 
@@ -588,8 +609,11 @@ class Query(ReadableRows):
     def _narrowed(self, predicate: Predicate) -> Query:
         """The rows for which this predicate is also true; a predicate that does not suit the columns is refused
         here."""
-        whole = predicate if self._predicate is None else self._predicate & predicate
-        narrowed = Query(self._table, self._names, self._rows, whole, self._limit)
+        from colonnade.predicate.tree import with_definitions
+
+        added = with_definitions(predicate, self._computed) if self._computed else predicate
+        whole = added if self._predicate is None else self._predicate & added
+        narrowed = Query(self._table, self._names, self._rows, whole, self._limit, self._computed)
         narrowed._tree()
         return narrowed
 
@@ -606,29 +630,45 @@ class Query(ReadableRows):
         """This query with its rows found once, as row numbers."""
         if self._predicate is None:
             return self
-        return Query(self._table, self._names, self._table._file._consistent(self._found_rows))
+        rows = self._table._file._consistent(self._found_rows)
+        return Query(self._table, self._names, rows, computed=self._computed)
 
-    def _tree(self) -> Bound:
-        """The predicate bound to the columns of the current file."""
-        from colonnade.query.bind import bind, columns_named
+    def _tree(self) -> tuple[Bound, dict[str, ColumnReader]]:
+        """The predicate bound to the columns of the current file, and the readers of what it tests."""
+        from colonnade.query.bind import bind
 
         table, generation = self._table, self._table._file._handle.generation
         assert self._predicate is not None  # checked by the caller
         if self._bound is None or self._bound[0] != generation or table._file._handle.writable:
-            names = columns_named(self._predicate, table.info.by_name, f"table {table.path}")
-            tree = bind(self._predicate, {name: table._reader(name) for name in names})
-            self._bound = table._file._handle.generation, tree
-        return self._bound[1]
+            by_subject = self._tested(self._predicate)
+            readers = {reader.column.name: reader for reader in by_subject.values()}
+            self._bound = table._file._handle.generation, bind(self._predicate, by_subject), readers
+        return self._bound[1:]
+
+    def _tested(self, predicate: Predicate) -> dict[Subject, ColumnReader]:
+        """The readers of what the leaves of a predicate test."""
+        from colonnade.errors import PredicateError
+        from colonnade.query.bind import TOO_DEEP
+
+        readers: dict[Subject, ColumnReader] = {}
+        try:
+            for leaf in predicate.leaves():
+                try:
+                    readers[leaf.column] = readers.get(leaf.column) or self._subject_reader(leaf.column)
+                except PredicateError as error:
+                    error.part = leaf if isinstance(leaf.column, str) else error.part
+                    raise
+        except RecursionError:
+            raise PredicateError(TOO_DEEP) from None
+        return readers
 
     def _search(self) -> Search:
         """The search for the rows that match, in the current file."""
-        from colonnade.query.bind import columns_of
         from colonnade.query.search import Search
 
         table = self._table
-        tree = None if self._predicate is None else self._tree()
+        tree, readers = (None, {}) if self._predicate is None else self._tree()
         indexes = table._search_indexes() if tree is not None else []
-        readers = {} if tree is None else {name: table._reader(name) for name in columns_of(tree)}
         return Search(tree, self._known_rows(), self._limit, indexes, table._file._trust, readers, self._predicate)
 
     def _found_rows(self) -> Rows:
@@ -641,7 +681,7 @@ class Query(ReadableRows):
 
     def _rows_in(self, n_bytes: int, names: Sequence[str]) -> int:
         """The number of rows to process together: those that take `n_bytes` in these columns, within limits."""
-        row_bytes = sum(self._table._column(name).type.size for name in names)
+        row_bytes = sum(self._column(name).type.size for name in names)
         return max(1, min(TABLE_BATCH_ROWS, n_bytes // max(row_bytes, 1)))
 
     def _row_parts(self, most: int) -> Iterator[Rows]:
@@ -652,12 +692,86 @@ class Query(ReadableRows):
         return (rows[first : first + most] for first in range(0, len(rows), most))
 
     def _readers(self, dictionaries: bool = False) -> list[ColumnReader]:
-        return [self._table._reader(name, dictionaries) for name in self._names]
+        return [self._reader(name, dictionaries) for name in self._names]
+
+    # -- columns of the table, and computed ones --
+
+    def _reader(self, name: str, dictionaries: bool = False) -> ColumnReader:
+        term = self._computed.get(name)
+        return self._table._reader(name, dictionaries) if term is None else self._subject_reader(term, name)
+
+    def _subject_reader(self, subject: Subject, name: str | None = None) -> ColumnReader:
+        """The reader of a column of the table, or of an expression; `name` is that of the computed column."""
+        from colonnade.predicate.expressions import term_of
+        from colonnade.query.computed import computed_reader, stored_columns_of
+
+        table, known = self._table, self._table.info.by_name
+        if isinstance(subject, str) and subject in known:
+            return table._reader(subject)
+        if name is None:
+            name = str(subject)
+            while name in known:
+                name = f"({name})"
+        term = term_of(subject)
+        stored = stored_columns_of(term, known, f"table {table.path}")
+        return computed_reader(term, name, stored, {column: table._reader(column) for column, _ in stored.values()})
+
+    def _column(self, name: str) -> ColumnInfo:
+        return self._reader(name).column if name in self._computed else self._table._column(name)
+
+    def _field(self, name: str, dictionaries: bool = False) -> pa.Field:
+        if name not in self._computed:
+            return self._table._field(name, dictionaries)
+        return pa.field(shown_name(name), self._reader(name).kind)
+
+    def _checked_column(self, name: str) -> dict[str, Term]:
+        """Refuse a name that is not a column; the field of a struct column, such as "pos.x", is computed."""
+        from colonnade.predicate.expressions import ColumnTerm
+
+        if name in self._computed:
+            return {}
+        if name in self._table.info.by_name or "." not in name:
+            self._table._column(name)
+            return {}
+        self._subject_reader(name)
+        return {name: ColumnTerm(name)}
+
+    def _defined(self, name: str, value: object) -> Term:
+        """What a computed column is computed from: columns of the table, whose types are checked."""
+        from colonnade.predicate.columns import Expression
+        from colonnade.predicate.expressions import substituted
+        from colonnade.predicate.parse import expression_with_places, showing_place
+
+        parsed, places = expression_with_places(value) if isinstance(value, str) else (value, None)
+        if not isinstance(parsed, Expression):
+            raise UsageError(
+                f"column {name!r} is computed from an expression, such as col('x') * 2 or 'x * 2', not from {value!r}",
+                column=name,
+            )
+        with showing_place(str(value), places):
+            term = substituted(parsed.term, self._computed)
+            self._subject_reader(term, name)
+        return term
+
+    def _aggregated(self, name: str, expressions: Mapping[str, Expression]) -> ColumnReader:
+        """The reader of what is aggregated: a column, or an expression in Python form or in text."""
+        from colonnade.errors import ColumnNotFound, PredicateError
+
+        if name in expressions:
+            return self._subject_reader(self._defined(name, expressions[name]), name)
+        if name in self._computed or name in self._table.info.by_name:
+            return self._reader(name)
+        try:
+            return self._subject_reader(self._defined(name, name), name)
+        except PredicateError as error:
+            if error.position == 0 or name.isidentifier():
+                raise ColumnNotFound(name, f"table {self._table.path}", self._table.info.by_name) from error
+            raise
 
     def __repr__(self) -> str:
         from colonnade.table.show import table_text
 
-        members = tuple(self._table._column(name) for name in self._names)
+        members = tuple(self._column(name) for name in self._names)
         if self._predicate is None:
             return table_text(self._table.info, members, len(self._known_rows()), "Query on")
         limit = "" if self._limit is None else f", the first {self._limit:,}"
@@ -665,4 +779,19 @@ class Query(ReadableRows):
         return table_text(self._table.info, members, len(self._known_rows()), lead)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Query, (self._table, self._names, self._rows, self._predicate, self._limit)
+        return Query, (self._table, self._names, self._rows, self._predicate, self._limit, self._computed)
+
+
+def _with_names(
+    named: Mapping[str, AggregateRequest],
+) -> tuple[dict[str, AggregateRequest], dict[str, Expression]]:
+    """The requested values with each expression replaced by its text, and the expressions by their text."""
+    from colonnade.predicate.columns import ColumnName, Expression
+
+    requests: dict[str, AggregateRequest] = dict(named)
+    expressions: dict[str, Expression] = {}
+    for name, item in named.items():
+        if isinstance(item, (tuple, list)) and item and isinstance(item[0], Expression):
+            text = item[0].name if isinstance(item[0], ColumnName) else str(item[0])
+            requests[name], expressions[text] = (text, *item[1:]), item[0]
+    return requests, expressions

@@ -32,19 +32,19 @@ class SortedQuery(Query):
     """
 
     def __init__(self, unsorted: Query, keys: tuple[SortKey, ...], limit: int | None = None) -> None:
-        super().__init__(unsorted._table, unsorted._names, None, None, limit)
+        super().__init__(unsorted._table, unsorted._names, None, None, limit, unsorted._computed)
         self._unsorted, self._keys = unsorted, keys
 
     def _with(self, names: tuple[str, ...] | None = None, rows: Rows | None = None, limit: int | None = None) -> Query:
         if rows is not None:
-            return Query(self._table, self._names if names is None else names, rows)
+            return Query(self._table, self._names if names is None else names, rows, computed=self._computed)
         return SortedQuery(self._unsorted._with(names), self._keys, self._limit if limit is None else limit)
 
     def _narrowed(self, predicate: Predicate) -> Query:
         return SortedQuery(self._unsorted._narrowed(predicate), self._keys)  # without a limit: see `where`
 
     def _settled(self) -> Query:
-        return Query(self._table, self._names, self._known_rows())
+        return Query(self._table, self._names, self._known_rows(), computed=self._computed)
 
     def _slice(self, item: slice) -> Query:
         if item.start in (None, 0) and item.step in (None, 1) and isinstance(item.stop, int) and item.stop >= 0:
@@ -64,7 +64,7 @@ class SortedQuery(Query):
     def _sorting(self) -> Sorting:
         from colonnade.query.sort import Sorting
 
-        return Sorting.of(self._keys, [self._table._reader(key.column, dictionaries=True) for key in self._keys])
+        return Sorting.of(self._keys, [self._reader(key.column, dictionaries=True) for key in self._keys])
 
     def _known_rows(self) -> Rows:
         rows: Rows = self._table._file._consistent(lambda: self._by_index() or self._by_keys())[0]
@@ -130,7 +130,7 @@ class SortedQuery(Query):
         first_rows = self._table._file._consistent(self._by_index)
         if first_rows is not None:
             rows, index = first_rows
-            plan = Query(self._table, self._names, np.sort(rows)).explain()
+            plan = Query(self._table, self._names, np.sort(rows), computed=self._computed).explain()
             used = [IndexUsed(index.column, index.kind, index.name, "the order", len(rows), exact=True)]
             return replace(plan, n_rows=self._table.info.n_rows, indexes_used=used, sorted=how)
         names = dict.fromkeys([*self._names, *(key.column for key in self._keys)])

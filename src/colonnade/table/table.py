@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from colonnade.edit import change as changes
     from colonnade.edit.index import Indexes
     from colonnade.layouts.index_home import OpenIndex
+    from colonnade.predicate.tree import Predicate
     from colonnade.query.stats import ColumnStats
     from colonnade.table.file import Asked, File
     from colonnade.values import Cell
@@ -112,20 +113,49 @@ class Table(ChangeableRows, ArrangedColumns):
         with self._file._change(resized=self.path):
             changes.truncate(self._opened_for_change(), n_rows)
 
-    def update(self, column: str, rows: Sequence[int] | np.ndarray, values: object) -> None:
-        """Put values into these rows of a column; None makes a cell missing. One commit.
+    @overload
+    def update(self, column: str, rows: Sequence[int] | np.ndarray, values: object) -> None: ...
+    @overload
+    def update(self, *, set: Mapping[str, object], where: Predicate | str | None = None) -> int: ...
+    def update(
+        self,
+        column: str | None = None,
+        rows: Sequence[int] | np.ndarray | None = None,
+        values: object = None,
+        *,
+        where: Predicate | str | None = None,
+        set: Mapping[str, object] | None = None,  # noqa: A002
+    ) -> int | None:
+        """Put values into these rows of a column, or into the rows that match; None makes a cell missing. One commit.
+
+        where, set: the rows (None: all) and {column: value}. A value is an expression, which is computed from the rows
+        as they were before, or a plain value for all these rows (strings are values; text becomes an expression with
+        `expr`). The number of rows is returned.
 
         >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
         >>> t = cn.open_table("run.h5", "events", "r+")
         >>> t.update("energy", rows=[0, 2], values=[1.5, None])
         >>> t["energy"].to_arrow().to_pylist()
         [1.5, 7.0, None]
+        >>> t.update(where="ts < 3", set={"energy": cn.col("energy") * 2, "ts": 0})
+        2
+        >>> t["energy"].to_arrow().to_pylist()
+        [3.0, 14.0, None]
         """
         from colonnade.edit import change as changes
 
+        if set is not None:
+            from colonnade.table.computing import update_matches
+
+            if column is not None or rows is not None or values is not None:
+                raise UsageError("update takes a column, rows and values, or where and set, not both", option="set")
+            return update_matches(self, where, set)
+        if column is None or rows is None or where is not None:
+            raise UsageError("update takes a column, rows and values, or where= and set={column: value}", option="set")
         self._column(column)
         with self._file._change():
             changes.update(self._opened_for_change(), column, rows, values)
+        return None
 
     def add_column(
         self,
@@ -149,6 +179,7 @@ class Table(ChangeableRows, ArrangedColumns):
     ) -> None:
         """Add a column after the others. One commit.
 
+        values: an array of them, or an expression, which is computed from the other columns while it is written.
         The options are those of `colonnade.column`. allow_reserved: whether a name that HEP001 reserves may be used.
 
         >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
@@ -156,9 +187,13 @@ class Table(ChangeableRows, ArrangedColumns):
         >>> t.add_column("charge", [1, -1, 1], units="e")
         >>> t["charge"]
         <Column 'charge' [e]: int64, 3 rows>
+        >>> t.add_column("power", cn.col("energy") / cn.col("ts"))
+        >>> t["power"][:]
+        array([0.5, 3.5, 2. ])
         """
         from colonnade.edit import change as changes
         from colonnade.edit.create import refuse_unknown
+        from colonnade.predicate.columns import Expression
 
         refuse_unknown(unknown, f"column {name!r}", Table.add_column, column=name)
         options = ColumnOptions(
@@ -166,6 +201,10 @@ class Table(ChangeableRows, ArrangedColumns):
             chunk_rows=chunk_rows, filters=filters, strings=strings, categories=categories, ordered=ordered,
             enum=enum, sparse=sparse, masked=masked,
         )  # fmt: skip
+        if isinstance(values, Expression):
+            from colonnade.table.computing import streamed_column
+
+            values = streamed_column(self, name, values)
         with self._file._change():
             changes.add_column(self._opened_for_change(), name, values, options, allow_reserved)
 

@@ -1,0 +1,214 @@
+"""Computed columns: read by a `ColumnReader` like a stored column, but computed from columns, a piece at a time.
+
+So a computed column can be tested, selected, aggregated and written like a stored one: what its fetcher fetches is an
+array of values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from colonnade import compute as pc
+from colonnade import limits
+from colonnade.columns.keys import Keys, NumberKeys, Numbers, decimal_keys, keys_of, keys_to_decimals
+from colonnade.columns.mapping import arrow_type, implied_units, named_type, stored_string, stored_type
+from colonnade.columns.missing import Mask
+from colonnade.columns.plain import spread
+from colonnade.columns.raw import any_of
+from colonnade.columns.read import ColumnReader, Opened
+from colonnade.dataclass import dataclass
+from colonnade.errors import PredicateError, UnknownColumn, rows_as
+from colonnade.model import ColumnInfo, Masked, Plain
+from colonnade.predicate.expressions import ColumnTerm, Term, columns_in
+from colonnade.query.evaluate import evaluate
+from colonnade.selection import RowNumbers
+
+StoredColumns = Mapping[ColumnTerm, tuple[str, tuple[str, ...]]]
+"""For each column of a term, the name of the stored column and the fields of it that are meant."""
+
+WIDEST_DECIMAL = 84  # characters of a decimal of 76 digits as text
+
+
+@dataclass(frozen=True)
+class ReadOperand:
+    """The reader of a column, and the path of the field of it that is meant: positions in structs."""
+
+    reader: ColumnReader
+    fields: tuple[int, ...]
+
+    def values(self, array: pa.Array) -> pa.Array:
+        """The values that are computed with, from those of the column: categories are resolved."""
+        if self.fields:
+            array = pc.struct_field(array, list(self.fields))
+        return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+class ComputedFetcher:
+    """Computes the rows of an expression from what readers of columns give."""
+
+    source = None
+
+    def __init__(self, term: Term, operands: Mapping[ColumnTerm, ReadOperand], kind: pa.DataType) -> None:
+        self._term, self._operands, self._kind = term, operands, kind
+        self._readers = _distinct(operands)
+        self._widest = max(self._readers, key=lambda reader: reader.column.type.size)
+        self.n_threads = min(reader.n_threads for reader in self._readers)
+
+    def fetch(self, start: int, count: int) -> pa.Array:
+        """These rows, computed a piece at a time, so that no wide column is held whole."""
+        return self._joined([self._run(range(*ends)) for ends in self._widest.pieces(start, start + count)])
+
+    @contextmanager
+    def by_library(self, start: int, count: int, step: int = 1) -> Iterator[pa.Array]:
+        yield self._joined([self._run(range(start, start + count * step, step))] if count else [])
+
+    def take(self, rows: RowNumbers) -> pa.Array:
+        most = max(1, limits.now.piece_bytes // max(self._widest.column.type.size, 1))
+        return self._joined([self._run(rows[first : first + most]) for first in range(0, len(rows), most)])
+
+    def _run(self, rows: range | RowNumbers) -> pa.Array:
+        """The values of these rows."""
+
+        def read(reader: ColumnReader) -> pa.Array:
+            return reader.read(rows.start, len(rows), rows.step) if isinstance(rows, range) else reader.take(rows)
+
+        arrays = {reader.column.name: read(reader) for reader in self._readers}
+        columns = {
+            column: operand.values(arrays[operand.reader.column.name]) for column, operand in self._operands.items()
+        }
+        with rows_as(lambda position: int(rows[position])):
+            return evaluate(self._term, columns)
+
+    def _joined(self, parts: list[pa.Array]) -> pa.Array:
+        if len(parts) == 1:
+            return parts[0]
+        return pa.concat_arrays(parts) if parts else pa.array([], self._kind)
+
+    def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        return self._widest.pieces(start, stop)
+
+    @property
+    def stored_bytes(self) -> int:
+        return sum(reader.stored_bytes for reader in self._readers)
+
+    def written_rows(self) -> int:
+        return min(reader.written_rows() for reader in self._readers)
+
+
+def _distinct(operands: Mapping[ColumnTerm, ReadOperand]) -> list[ColumnReader]:
+    """The readers of the operands, each once."""
+    return list({operand.reader.column.name: operand.reader for operand in operands.values()}.values())
+
+
+class ComputedDecoder:
+    """The keys of values that are Arrow arrays already."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self._kind = kind
+
+    def array(self, raw: pa.Array) -> pa.Array:
+        return raw
+
+    def numbers(self, raw: pa.Array) -> tuple[Numbers, Mask | None]:
+        keys = self.keys(raw)
+        assert isinstance(keys, NumberKeys)  # only readers that have numbers ask for them
+        return keys.values, any_of(keys.missing)
+
+    def key_array(self, raw: pa.Array) -> pa.Array:
+        kind = self._kind
+        if pa.types.is_temporal(kind):
+            return raw.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+        if pa.types.is_boolean(kind) or pa.types.is_null(kind):
+            return raw.cast(pa.int8())
+        is_bytes = pa.types.is_string(kind) or pa.types.is_fixed_size_binary(kind)
+        return raw.cast(pa.binary()) if is_bytes and not pa.types.is_decimal(kind) else raw
+
+    def keys(self, raw: pa.Array) -> Keys:
+        return decimal_keys(raw) if pa.types.is_decimal(self._kind) else keys_of(self.key_array(raw))
+
+    def values(self, keys: Keys) -> pa.Array:
+        kind = self._kind
+        if isinstance(keys, NumberKeys) and pa.types.is_decimal(kind):
+
+            def decimals(present: Keys) -> pa.Array:
+                assert isinstance(present, NumberKeys)  # a part of these keys
+                return pa.array(keys_to_decimals(present.values.tolist(), kind.scale), kind)
+
+            return spread(keys, decimals)
+        return keys.array.view(kind) if pa.types.is_temporal(kind) else keys.array.cast(kind)
+
+    def part(self, raw: pa.Array, begin: int, end: int) -> pa.Array:
+        return raw.slice(begin, end - begin)
+
+
+def stored_columns_of(term: Term, known: Mapping[str, ColumnInfo], where: str) -> StoredColumns:
+    """The stored column that each column of a term means, and the fields of it: "pos.x" may be a field of "pos".
+
+    A column that is not among `known` is refused; `where` is for the message.
+    """
+    return {column: _stored_column(column, known, where) for column in columns_in(term)}
+
+
+def _stored_column(column: ColumnTerm, known: Mapping[str, ColumnInfo], where: str) -> tuple[str, tuple[str, ...]]:
+    name, fields = column.name, column.fields
+    while name not in known and "." in name:
+        name, _, field = name.rpartition(".")
+        fields = (field, *fields)
+    if name not in known:
+        raise _unknown(column, column.name, where, known)
+    return name, fields
+
+
+def computed_reader(term: Term, name: str, stored: StoredColumns, readers: Mapping[str, ColumnReader]) -> ColumnReader:
+    """A reader of the column `name` that a term computes, from the readers of its stored columns.
+
+    Types that do not suit are a PredicateError.
+    """
+    operands = {column: _operand(column, readers[of], fields) for column, (of, fields) in stored.items()}
+    no_rows = {column: operand.values(pa.array([], operand.reader.kind)) for column, operand in operands.items()}
+    kind = evaluate(term, no_rows).type
+    distinct = _distinct(operands)
+    fetcher = ComputedFetcher(term, operands, kind)
+    return ColumnReader.computed(_described(name, kind, distinct), Opened(fetcher, ComputedDecoder(kind)), distinct)
+
+
+def _described(name: str, kind: pa.DataType, readers: Sequence[ColumnReader]) -> ColumnInfo:
+    """The description of a computed column, as if it was stored next to the columns that it is computed from."""
+    stored = stored_string(WIDEST_DECIMAL) if pa.types.is_decimal(kind) else stored_type(kind, f"expression {name}")
+    units = implied_units(kind)
+    column = ColumnInfo(
+        name,
+        stored,
+        readers[0].column.n_rows,
+        chunk_rows=max(reader.column.grid.chunk_rows for reader in readers),
+        form=Masked(Plain()),
+        units=units,
+        arrow_type=named_type(stored, units, kind),
+    )
+    assert arrow_type(column) == kind  # so that it is tested, aggregated and shown as what is computed
+    return column
+
+
+def _operand(column: ColumnTerm, reader: ColumnReader, fields: tuple[str, ...]) -> ReadOperand:
+    """The reader of a stored column, and where the fields are in its structs."""
+    kind, positions = reader.kind, list[int]()
+    for depth, field in enumerate(fields):
+        owner = ".".join((reader.column.name, *fields[:depth]))
+        if not pa.types.is_struct(kind):
+            message = f"no field {field!r} in column {owner!r}: it holds {kind}, which has no fields"
+            raise PredicateError(message, column=reader.column.name, part=column)
+        names = [kind.field(position).name for position in range(kind.num_fields)]
+        if field not in names:
+            raise _unknown(column, field, f"column {owner!r}", names)
+        positions.append(names.index(field))
+        kind = kind.field(positions[-1]).type
+    return ReadOperand(reader, tuple(positions))
+
+
+def _unknown(column: ColumnTerm, name: str, where: str, known: Mapping[str, ColumnInfo] | list[str]) -> UnknownColumn:
+    error = UnknownColumn(name, where, known)
+    error.part = column
+    return error
