@@ -48,6 +48,11 @@ def open_file(target: Target, mode: Mode = "r", large_root: bool = False, care: 
             return cast("FileHandle", handle)  # it has what readers use
     if care.library == "never" and (mode != "r" or is_of_h5py(target)):
         raise UsageError(f"library='never' is for files that are only read, not for mode {mode!r} or objects of h5py")
+    if isinstance(target, str) and "://" in target:
+        if mode != "r":
+            raise UsageError(f"{target}: files behind a URL can only be read (mode 'r')")
+        text = f"cannot read {target}: it uses {unknown}, which needs libhdf5, and that opens no URL. Copy it first."
+        raise UnsupportedError(text, feature=unknown or "", path=target)
     from colonnade.h5.files import open_file as open_by_library
 
     opened = open_by_library(target, mode, large_root, care)

@@ -32,7 +32,7 @@ Undo = Callable[[Data, Sequence[int], ByteBuffer | None, int | None], Data]
 
 Sizes = Int64s
 
-DEFLATE, SCALE_OFFSET = 1, 6
+DEFLATE, N_BIT, SCALE_OFFSET = 1, 5, 6
 SCALE_OFFSET_HEAD = 21  # bytes before the packed numbers of a chunk
 _SO_INT = 2
 _DEFLATED = ((DEFLATE,), (2, DEFLATE))  # deflate alone, and after shuffle
@@ -47,7 +47,7 @@ class Pipeline:
     """The filters of a dataset. Safe to be used by several threads."""
 
     def __init__(self, filters: Sequence[FilterInfo], chunk_bytes: int) -> None:
-        self._steps = [(step.id, UNDO.get(step.id), step.options) for step in filters]
+        self._steps = [(step.id, _undo_of(step), step.options) for step in filters]
         self._chunk_bytes = chunk_bytes
 
     def check_size(self, size: int) -> None:
@@ -104,6 +104,13 @@ class Pipeline:
             if len(given) != len(out):
                 raise ValueError(f"a chunk has {len(given)} bytes, expected {len(out)}")
             out[...] = given
+
+
+def _undo_of(step: FilterInfo) -> Undo | None:
+    """The function that undoes a filter; None if there is none for it, or for its options."""
+    if step.id == N_BIT and not _keeps_all_bits(step.options):
+        return None
+    return UNDO.get(step.id)
 
 
 def _size_before(steps: Sequence[tuple[int, object, object]], chunk_bytes: int) -> int | None:
@@ -284,10 +291,13 @@ def _undo_scale_offset(data: Data, options: Sequence[int], out: ByteBuffer | Non
     return target
 
 
+def _keeps_all_bits(options: Sequence[int]) -> bool:
+    """Whether the options of n-bit find all bits significant, so that the filter does nothing."""
+    return len(options) > 1 and bool(options[1])
+
+
 def _undo_n_bit(data: Data, options: Sequence[int], out: ByteBuffer | None, size: int | None) -> Data:
-    """Only supported where all bits are significant, so that the filter did nothing."""
-    if len(options) < 2 or not options[1]:
-        raise LeftToLibrary("n-bit is left to the library")
+    """Only where the filter did nothing."""
     return data
 
 
@@ -295,7 +305,7 @@ UNDO: dict[int, Undo] = {
     1: _inflate,
     2: _unshuffle,
     3: _check_fletcher32,
-    5: _undo_n_bit,
+    N_BIT: _undo_n_bit,
     SCALE_OFFSET: _undo_scale_offset,
     32015: _unpack("zstd"),
 }

@@ -64,7 +64,6 @@ class FileHandle:
         journaled: JournaledFile | None = None,
         lock: WriterLock | None = None,
         aside: Path | None = None,
-        stream: IO[bytes] | None = None,
     ) -> None:
         self.notes: Notes = {}
         self._use(h5)
@@ -76,7 +75,6 @@ class FileHandle:
         self._journaled = journaled
         self._lock = lock
         self._aside = aside
-        self._stream = stream
         self.when_closed: Callable[[os.stat_result], None] | None = None
         self._place = Path(name)
         self._watched: Path | None = None
@@ -397,8 +395,6 @@ class FileHandle:
             finally:
                 if self._lock is not None:
                     self._lock.release()
-                if self._stream is not None:
-                    self._stream.close()
                 release_signals()
 
     def _close_h5(self) -> None:
@@ -443,7 +439,7 @@ class FileHandle:
 
 
 def open_file(target: Target, mode: Mode = "r", large_root: bool = False, care: Care | None = None) -> FileHandle:
-    """Open a path, an h5py file or group, a binary file object, or an fsspec URL.
+    """Open a path, an h5py file or group, or a binary file object.
 
     `large_root` lets the attributes of a new file's root group grow beyond 64 KiB.
     """
@@ -458,8 +454,6 @@ def open_file(target: Target, mode: Mode = "r", large_root: bool = False, care: 
         _check_h5py(target.file)
         open_file_of(target.id).links = care.links
         return FileHandle(target, str(target.file.filename), owned=False)
-    if isinstance(target, str) and "://" in target:
-        return _open_url(target, mode, care)
     if isinstance(target, (str, os.PathLike)):
         return _open_path(Path(target), mode, large_root, care)
     if hasattr(target, "read") and hasattr(target, "seek"):
@@ -528,21 +522,8 @@ def place_to_read(target: Any) -> tuple[Path, str]:
     return path, str(target.name)
 
 
-def _open_url(url: str, mode: Mode, care: Care) -> FileHandle:
-    try:
-        import fsspec
-    except ImportError:
-        raise UsageError(f"{url}: reading URLs needs the package fsspec (pip install fsspec)") from None
-    if mode != "r":
-        raise UsageError(f"{url}: files behind a URL can only be read (mode 'r')")
-    stream = fsspec.open(url, "rb").open()
-    handle = _open_stream(stream, "r", care, url)
-    handle._stream = stream
-    return handle
-
-
-def _open_stream(stream: IO[bytes], mode: Mode, care: Care, name: str | None = None) -> FileHandle:
-    shown = name or str(getattr(stream, "name", "the file object"))
+def _open_stream(stream: IO[bytes], mode: Mode, care: Care) -> FileHandle:
+    shown = str(getattr(stream, "name", "the file object"))
     try:
         if mode != "w":
             _check_stream(stream, shown)
