@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from colonnade.dataclass import dataclass as typed_dataclass
+from colonnade.dataclass import replace as quick_replace
 from colonnade.predicate.columns import col
 
 quick: Any = typed_dataclass
@@ -214,3 +215,27 @@ def test_the_first_objects_are_like_later_ones(n_before: int) -> None:
         for args, given in wrong:
             with pytest.raises(TypeError):
                 make["Open"](*args, **given)
+
+
+def test_the_method_of_the_class_itself_is_compiled() -> None:
+    """`inspect` of Python 3.13 binds `__init__` to the class; only a compiled one has the standard signature."""
+
+    @quick
+    class Pair:
+        x: int
+        y: int = 2
+
+    bound = vars(Pair)["__init__"].__get__(Pair, type(Pair))
+    assert str(inspect.signature(bound)) == "(x: 'int', y: 'int' = 2) -> None"
+
+
+def test_members_that_are_not_arguments_cannot_be_replaced() -> None:
+    @quick
+    class Counter:
+        start: int
+        seen: int = field(default=0, init=False)
+
+    make: Any = Counter
+    assert quick_replace(make(1), start=5) == make(5)
+    with pytest.raises(TypeError, match="seen of Counter cannot be changed: it is not an argument"):
+        quick_replace(make(1), seen=3)

@@ -64,13 +64,13 @@ class _ProbedColumn:
         """The keys of these rows; none may be missing or NaN."""
         if len(rows) > 1 or not self._keeps_chunk:
             return self._reader.keys_at(rows)
-        number, place = divmod(int(rows[0]), self.chunk_rows)
+        number, row = divmod(int(rows[0]), self.chunk_rows)
         if number != self._number:
             start, stop = self._reader.column.grid.bounds(number)
             self._number, self._chunk = number, self._reader.unchecked_keys(start, stop - start)
         if self._chunk is None:
             return self._reader.keys_at(rows)
-        keys: list[Key] = self._chunk[place : place + 1].tolist()
+        keys: list[Key] = self._chunk[row : row + 1].tolist()
         return keys
 
 
