@@ -254,6 +254,7 @@ def _offset(zone: str) -> int:
 
 
 Readers = Mapping[str, ColumnReader]
+MOST_VALUES_SHOWN = 10  # of `is_in`, by explain
 MOST_LOOKED_UP = 64  # strings; with more, all categories are compared in one pass
 _TOO_DEEP = "the predicate is nested too deeply"
 
@@ -288,12 +289,26 @@ def _bound(predicate: Predicate, negated: bool, readers: Readers) -> Bound:
         return AllOf(parts) if isinstance(predicate, And) != negated else AnyOf(parts)
     if not isinstance(predicate, Leaf):
         raise PredicateError(f"{predicate!r} is not a predicate")
-    said = f"not {predicate}" if negated else str(predicate)
+    said = f"not {_short(predicate)}" if negated else _short(predicate)
     if isinstance(predicate, IsMissing):
         return BoundLeaf(predicate.column, Missing(), negated, said)
     if isinstance(predicate, Compare) and predicate.operator == "!=":
         predicate, negated = Compare(predicate.column, "==", predicate.value), not negated
     return _LeafBinder(readers[predicate.column], predicate).bind(negated, said)
+
+
+def _plain_integers(values: tuple[object, ...]) -> list[int] | None:
+    """The values if all are integers of Python that 64 bits hold: these are keys as they are."""
+    integers = [value for value in values if type(value) is int and -(1 << 63) <= value < 1 << 64]
+    return integers if len(integers) == len(values) else None
+
+
+def _short(leaf: Leaf) -> str:
+    """The leaf as a string, with the first of its values only if it has many."""
+    if not isinstance(leaf, IsIn) or len(leaf.values) <= MOST_VALUES_SHOWN:
+        return str(leaf)
+    first = IsIn(leaf.column, leaf.values[:MOST_VALUES_SHOWN])
+    return f"{str(first)[:-1]}, ... {len(leaf.values):,} values)"
 
 
 class _LeafBinder:
@@ -360,6 +375,11 @@ class _LeafBinder:
             low = self._compare(">=", leaf.low, kind, dtype)
             return intersection(low, self._compare("<=", leaf.high, kind, dtype))
         if isinstance(leaf, IsIn):
+            integers = _plain_integers(leaf.values) if dtype.kind in "iu" and pa.types.is_integer(kind) else None
+            if integers is not None:
+                bounds = np.iinfo(dtype)
+                least, greatest = int(bounds.min), int(bounds.max)
+                return Among(tuple(sorted({value for value in integers if least <= value <= greatest})))
             return Among(tuple(sorted({k for value in leaf.values for k in self._points(value, kind, dtype)})))
         if isinstance(leaf, IsNan):
             return NotANumber() if pa.types.is_floating(kind) else NOTHING
