@@ -204,7 +204,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Question(
         "scan-name-numpy",
-        "scan name as NumPy strings",
+        "scan name as NumPy strings or bytes",
         lambda peer, _workload: peer.scan_numpy("name"),
         lambda workload: workload.column("name"),
     ),

@@ -77,7 +77,7 @@ class Colonnade(Peer):
         return self.table[column].to_arrow()
 
     def scan_numpy(self, column: str) -> Answer:
-        return self.table[column].to_numpy(strings="numpy")
+        return self.table[column].to_numpy(strings="bytes")
 
     def mean(self, column: str) -> Answer:
         return self.table.aggregate(mean=(column, "mean"))["mean"]
