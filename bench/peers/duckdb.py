@@ -107,7 +107,7 @@ class _OverParquet(_DuckDB):
     def delete_below(self, column: str, limit: float, path: Path) -> Answer:
         aside = path.with_name(f"{path.name}.part")
         with self.connect() as con:
-            con.execute(f"copy (from '{path}' where {column} >= {limit}) to '{aside}' (format parquet)")
+            con.execute(f"copy (from read_parquet('{path}') where {column} >= {limit}) to '{aside}' (format parquet)")
         aside.rename(path)
         return True
 
