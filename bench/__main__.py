@@ -26,7 +26,7 @@ from bench import machine
 if TYPE_CHECKING:
     from bench.peers import Peer
     from bench.report import Comparison
-    from bench.rows import Row
+    from bench.work import Row
     from bench.workload import Workload
 
 ROWS, REPEATS, QUICK_REPEATS = 20_000_000, 5, 2
@@ -133,10 +133,11 @@ def compare(
         ready = [peer for peer in peers if peer.name not in troubles]
         progress.advance(task, len(peers))
         lines = []
+        speed = machine.copy_speed()
         try:
             for row in rows:
                 tell(row.heading(workload))
-                lines.append(race.run_row(row, ready, workload, repeats))
+                lines.append(race.run_row(row, ready, workload, repeats, speed))
                 progress.advance(task)
         finally:
             for peer in ready:

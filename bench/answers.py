@@ -7,6 +7,7 @@ the last digits, because they depend on the order of addition. Searches may retu
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import isclose
 from typing import Any
 
@@ -16,12 +17,21 @@ import pyarrow as pa
 TOLERANCE = 1e-9
 
 
+@dataclass(frozen=True)
+class InOrder:
+    """Rows that must be in this order."""
+
+    rows: pa.Table
+
+
 def difference(answer: Any, expected: Any) -> str | None:
     """A description of what is wrong with an answer; None when it is correct."""
     if isinstance(expected, pa.ChunkedArray):
         return _of_columns(answer, expected)
     if isinstance(expected, pa.Table):
         return _of_rows(answer, expected)
+    if isinstance(expected, InOrder):
+        return _of_ordered_rows(answer, expected.rows)
     if isinstance(expected, dict):
         return _of_groups(answer, expected)
     if isinstance(expected, float):
@@ -78,6 +88,14 @@ def _of_rows(answer: Any, expected: pa.Table) -> str | None:
     if not wrong:
         return None
     return f"column {wrong[0]}, rows in order: {_of_columns(found[wrong[0]], sorted_expected[wrong[0]])}"
+
+
+def _of_ordered_rows(answer: Any, expected: pa.Table) -> str | None:
+    for name in expected.column_names:
+        wrong = _of_columns(answer[name], expected[name])
+        if wrong:
+            return f"column {name}: {wrong}"
+    return None
 
 
 def as_column(values: Any, kind: pa.DataType) -> pa.ChunkedArray:

@@ -10,10 +10,11 @@ from functools import partial
 from pathlib import Path
 
 from bench.answers import difference
+from bench.machine import CopySpeed
 from bench.peers import Peer
 from bench.peers.base import Sizes
-from bench.rows import Row, Size
 from bench.timing import Runs, Took, run_in_turns
+from bench.work import Row, Size
 from bench.workload import Workload
 
 OURS = "colonnade"
@@ -57,6 +58,8 @@ class Line:
     row: Row
     heading: str
     cells: dict[str, Cell]
+    limit: float | None = None
+    """Milliseconds that moving the bytes takes at memory speed."""
 
     def best_peer(self, by_wall: bool = False) -> str | None:
         """The name of the best peer other than colonnade."""
@@ -73,6 +76,12 @@ class Line:
         one, other = (ours.wall, theirs.wall) if by_wall else (ours.cpu, theirs.cpu)
         return one / other if one is not None and other else None
 
+    @property
+    def times_limit(self) -> float | None:
+        """The ratio of colonnade to the limit."""
+        ours = self.cells.get(OURS)
+        return ours.cpu / self.limit if ours is not None and ours.cpu is not None and self.limit else None
+
 
 def prepare(peers: Sequence[Peer], folder: Path, workload: Workload, tell: Report) -> dict[str, str]:
     """Make or find the files of all peers; the errors, by peer."""
@@ -86,7 +95,7 @@ def prepare(peers: Sequence[Peer], folder: Path, workload: Workload, tell: Repor
     return problems
 
 
-def run_row(row: Row, peers: Sequence[Peer], workload: Workload, repeats: int) -> Line:
+def run_row(row: Row, peers: Sequence[Peer], workload: Workload, repeats: int, speed: CopySpeed | None = None) -> Line:
     """Run one row: a warm-up of each peer, whose answer is checked, then all in alternating order."""
     if isinstance(row, Size):
         return Line(row, row.heading(workload), {peer.name: Cell(sizes=peer.sizes()) for peer in peers})
@@ -103,7 +112,9 @@ def run_row(row: Row, peers: Sequence[Peer], workload: Workload, repeats: int) -
     for actions, times in ((quick, repeats), (slow, min(2, repeats))):
         for name, runs in run_in_turns(actions, times).items():
             cells[name].runs = runs
-    return Line(row, row.heading(workload), cells)
+    moved = row.moved(workload)
+    limit = None if moved is None or speed is None else moved.milliseconds(speed)
+    return Line(row, row.heading(workload), cells, limit)
 
 
 def _warm_up(row: Row, peer: Peer, workload: Workload, expected: list[object], cell: Cell) -> float | None:

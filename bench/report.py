@@ -87,7 +87,7 @@ def _table(found: Comparison) -> Table:
     table.add_column("work", no_wrap=True)
     for family in found.families:
         table.add_column(family, justify="right")
-    for heading in ("ratio", "wall-clock ratio", "best peer"):
+    for heading in ("ratio", "wall-clock ratio", "best peer", "limit", "times limit"):
         table.add_column(heading, justify="right")
     for line in found.lines:
         table.add_row(*_cells(found, line))
@@ -102,7 +102,14 @@ def _cells(found: Comparison, line: Line) -> list[str]:
         shown = _cell_text(cell)
         is_best = best is not None and cell is line.cells[best]
         cells.append(f"[bold]{shown}[/bold]" if is_best else shown)
-    return [*cells, _ratio_text(line.ratio()), _ratio_text(line.ratio(by_wall=True)), best or ""]
+    return [
+        *cells,
+        _ratio_text(line.ratio()),
+        _ratio_text(line.ratio(by_wall=True)),
+        best or "",
+        number(line.limit),
+        number(line.times_limit),
+    ]
 
 
 def _cell_text(cell: Cell) -> str:
@@ -157,6 +164,8 @@ def _line_facts(line: Line) -> dict[str, Any]:
         "best_peer": line.best_peer(),
         "ratio_cpu": line.ratio(),
         "ratio_wall": line.ratio(by_wall=True),
+        "limit_ms": line.limit,
+        "times_limit": line.times_limit,
         "ours": OURS,
         "cells": {name: _cell_facts(cell) for name, cell in line.cells.items() if cell != Cell()},
     }

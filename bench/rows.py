@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bench.answers import InOrder
 from bench.peers import Peer
-from bench.timing import Took, timed
+from bench.work import Changing, ManyFiles, Moved, Question, Row, Search, Size, Writing
 from bench.workload import (
     COUNTED_LABEL,
     ENERGY_OVER,
     FIRST_TS,
+    MANY_IDS,
     SCHEMA,
     SEARCHED_LABEL,
     SEARCHES,
@@ -30,103 +30,13 @@ from bench.workload import (
 RANGE_COLUMNS = ("ts", "energy", "id")
 ID_COLUMNS = ("ts", "energy", "id")
 NAME_COLUMNS = ("ts", "energy", "name")
+SORTED_BY = "energy"
+SORTED_COLUMNS = ("ts", "energy")
+TOP = 10
+N_FILES = 50
+DELETED_BELOW = 10.0  # one price in a hundred
+MEAN_NAME_BYTES = 12.5
 BOTH_COLUMNS = ("ts", "energy")
-
-
-@dataclass(frozen=True)
-class Row:
-    """One row of the results table. key: its name on the command line."""
-
-    key: str
-    title: str
-
-    def heading(self, workload: Workload) -> str:
-        """The title, with the amount of work where that depends on the workload."""
-        return self.title
-
-    def expected(self, workload: Workload) -> list[Any]:
-        """The correct answers, computed from the workload: one per variant of the query, in the order they run."""
-        raise NotImplementedError
-
-    def once(self, peer: Peer, workload: Workload, turns: range, took: Took) -> Any:
-        """The answer to the last of several calls, whose times are added to `took`; None when the peer cannot do it."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class Question(Row):
-    """Reads rows or a number from an existing table; every call is the same."""
-
-    ask: Callable[[Peer, Workload], Any]
-    expect: Callable[[Workload], Any]
-
-    def expected(self, workload: Workload) -> list[Any]:
-        return [self.expect(workload)]
-
-    def once(self, peer: Peer, workload: Workload, turns: range, took: Took) -> Any:
-        with timed(took):
-            for _ in turns:
-                answer = self.ask(peer, workload)
-        return answer
-
-
-@dataclass(frozen=True)
-class Search(Row):
-    """Searches a few rows of an existing table; each call uses another value, so that no answer can be cached."""
-
-    ask: Callable[[Peer, Workload, int], Any]
-    expect: Callable[[Workload], list[Any]]
-
-    def expected(self, workload: Workload) -> list[Any]:
-        return self.expect(workload)
-
-    def once(self, peer: Peer, workload: Workload, turns: range, took: Took) -> Any:
-        with timed(took):
-            for turn in turns:
-                answer = self.ask(peer, workload, turn % SEARCHES)
-        return answer
-
-
-@dataclass(frozen=True)
-class Writing(Row):
-    """Writes a new table without search indexes. Reading it back and removing it are not timed."""
-
-    store: Callable[[Peer, Workload, Path], Any]
-    rows: Callable[[Workload], pa.Table]
-    words: Callable[[Workload], str]
-
-    def heading(self, workload: Workload) -> str:
-        return self.words(workload)
-
-    def expected(self, workload: Workload) -> list[Any]:
-        return [self.rows(workload)]
-
-    def once(self, peer: Peer, workload: Workload, turns: range, took: Took) -> Any:
-        path = peer.made.folder.parent / f"{peer.name}-written"
-        answer = None
-        for _ in turns:
-            _remove(path)
-            with timed(took):
-                done = self.store(peer, workload, path)
-        if done is not None:
-            answer = peer.read_back(path)
-        _remove(path)
-        return answer
-
-
-@dataclass(frozen=True)
-class Size(Row):
-    """Bytes on disk; nothing is timed."""
-
-    def expected(self, workload: Workload) -> list[Any]:
-        return []
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    for left in path.parent.glob(f"{path.name}*"):  # also locks and logs next to it
-        left.unlink()
 
 
 # -- correct answers --
@@ -176,14 +86,72 @@ def _count(workload: Workload) -> int:
     return int(pc.sum(pc.equal(workload.column("label"), COUNTED_LABEL)).as_py())
 
 
+def _ordered(workload: Workload, direction: Literal["ascending", "descending"]) -> pa.Table:
+    """All rows in the order of one column, whose values are distinct."""
+    rows = pa.table({name: workload.column(name) for name in SORTED_COLUMNS})
+    return rows.take(pc.array_sort_indices(rows[SORTED_BY], direction)).combine_chunks()
+
+
+def _among(workload: Workload) -> pa.Table:
+    return _matching(workload, ID_COLUMNS, pc.is_in(workload.column("id"), value_set=pa.array(workload.many_ids)))
+
+
+def _not_deleted(workload: Workload) -> pa.Table:
+    return workload.written.filter(pc.greater_equal(workload.written["price"], DELETED_BELOW))
+
+
+def _parts(workload: Workload) -> list[Range]:
+    """A hundred rows in the middle of each of the files."""
+    n_rows = workload.written.num_rows // N_FILES
+    lows = [FIRST_TS + TS_STEP * (number * n_rows + n_rows // 2) for number in range(N_FILES)]
+    return [Range(low, low + 100 * TS_STEP) for low in lows]
+
+
+def _rows_of_parts(workload: Workload) -> pa.Table:
+    ts = workload.written["ts"].to_numpy()
+    inside = np.zeros(len(ts), bool)
+    for part in _parts(workload):
+        inside |= (ts >= part.low) & (ts < part.high)
+    return workload.written.select(RANGE_COLUMNS).filter(pa.array(inside)).combine_chunks()
+
+
+def _read_parts(peer: Peer, workload: Workload, paths: list[Path]) -> Any:
+    answers = peer.between_in_files(list(zip(paths, _parts(workload), strict=True)), "ts", RANGE_COLUMNS)
+    return pa.concat_tables([pa.table(answer) for answer in answers]) if answers else None
+
+
+# -- the limits --
+
+
+def _returned(*names: str, share: float = 1.0) -> Callable[[Workload], Moved]:
+    """Columns that are returned."""
+    return lambda workload: Moved(returned=sum(_bytes(name, workload) for name in names) * share)
+
+
+def _passed(*names: str) -> Callable[[Workload], Moved]:
+    """Columns of which only a few numbers are returned."""
+    return lambda workload: Moved(passed=sum(_bytes(name, workload) for name in names))
+
+
+def _bytes(name: str, workload: Workload) -> float:
+    widths = {"ts": 8, "energy": 8, "id": 4, "label": 1, "name": MEAN_NAME_BYTES + 4, "price": 4, "flag": 1}
+    return float(widths[name] * workload.rows)
+
+
 # -- the rows --
 
 
 def _scan(key: str, title: str, column: str) -> Question:
-    return Question(key, title, lambda peer, _workload: peer.scan(column), lambda workload: workload.column(column))
+    return Question(
+        key,
+        title,
+        lambda peer, _workload: peer.scan(column),
+        lambda workload: workload.column(column),
+        _returned(column),
+    )
 
 
-def _range(key: str, share: float, places: int) -> Search:
+def _range(key: str, share: float, places: int, is_cold: bool = False) -> Search:
     """Ranges at n positions, evenly spread over the table."""
 
     def asked(workload: Workload, place: int) -> Range:
@@ -196,7 +164,25 @@ def _range(key: str, share: float, places: int) -> Search:
     def expect(workload: Workload) -> list[pa.Table]:
         return _in_ranges(workload, [asked(workload, place) for place in range(places)])
 
-    return Search(key, f"ts range {share * 100:g} %, 3 columns", ask, expect)
+    title = f"ts range {share * 100:g} %, 3 columns{', cold' * is_cold}"
+    return Search(key, title, ask, expect, None if is_cold else _returned(*RANGE_COLUMNS, share=share), is_cold)
+
+
+def _writing(key: str, how: str, store: Callable[[Peer, Workload, Path], Any]) -> Writing:
+    def heading(workload: Workload) -> str:
+        return f"write {_short(workload.written.num_rows)} rows{how}"
+
+    return Writing(key, f"write 1M rows{how}", store, lambda workload: workload.written, heading)
+
+
+def _appending(key: str, how: str, store: Callable[[Peer, Workload, Path], Any]) -> Writing:
+    def heading(workload: Workload) -> str:
+        return f"append {len(workload.appended)} x {_short(workload.appended[0].num_rows)} rows{how}"
+
+    def rows(workload: Workload) -> pa.Table:
+        return pa.Table.from_batches(workload.appended)
+
+    return Writing(key, f"append 100 x 10k rows{how}", store, rows, heading)
 
 
 ROWS: tuple[Row, ...] = (
@@ -209,10 +195,24 @@ ROWS: tuple[Row, ...] = (
         lambda peer, _workload: peer.scan_dictionary("name"),
         lambda workload: workload.column("name"),
     ),
-    Question("mean", "mean(energy)", lambda peer, _workload: peer.mean("energy"), _mean),
+    Question(
+        "scan-name-plain",
+        "scan name as plain strings",
+        lambda peer, _workload: peer.scan_plain("name"),
+        lambda workload: workload.column("name"),
+        _returned("name"),
+    ),
+    Question(
+        "scan-name-numpy",
+        "scan name as NumPy strings or bytes",
+        lambda peer, _workload: peer.scan_numpy("name"),
+        lambda workload: workload.column("name"),
+    ),
+    Question("mean", "mean(energy)", lambda peer, _workload: peer.mean("energy"), _mean, _passed("energy")),
     _range("range-0.001", 0.00001, SEARCHES),
     _range("range-1", 0.01, 16),
     _range("range-50", 0.5, 1),
+    _range("range-1-cold", 0.01, 16, is_cold=True),
     Search(
         "id",
         "id = v, 3 columns",
@@ -232,20 +232,43 @@ ROWS: tuple[Row, ...] = (
         lambda peer, _workload: peer.over_and_equal(("energy", ENERGY_OVER), ("label", SEARCHED_LABEL), BOTH_COLUMNS),
         _both,
     ),
-    Question("mean-by", "mean(energy) by label", lambda peer, _workload: peer.mean_by("energy", "label"), _means),
-    Writing(
-        "write",
-        "write 1M rows",
-        lambda peer, workload, path: peer.write(workload.written, path),
-        lambda workload: workload.written,
-        lambda workload: f"write {_short(workload.written.num_rows)} rows",
+    Question(
+        "among",
+        f"id in ({MANY_IDS:,} values), 3 columns",
+        lambda peer, workload: peer.among("id", workload.many_ids, ID_COLUMNS),
+        _among,
     ),
-    Writing(
-        "append",
-        "append 100 x 10k rows",
-        lambda peer, workload, path: peer.append(workload.appended, path),
-        lambda workload: pa.Table.from_batches(workload.appended),
-        lambda workload: f"append {len(workload.appended)} x {_short(workload.appended[0].num_rows)} rows",
+    Question(
+        "mean-by",
+        "mean(energy) by label",
+        lambda peer, _workload: peer.mean_by("energy", "label"),
+        _means,
+        _passed("energy", "label"),
+    ),
+    Question(
+        "sort",
+        "sort by energy, 2 columns",
+        lambda peer, _workload: peer.sorted_by(SORTED_BY, SORTED_COLUMNS),
+        lambda workload: InOrder(_ordered(workload, "ascending")),
+    ),
+    Question(
+        "top",
+        f"top {TOP} by energy, 2 columns",
+        lambda peer, _workload: peer.top(SORTED_BY, TOP, SORTED_COLUMNS),
+        lambda workload: InOrder(_ordered(workload, "descending").slice(0, TOP)),
+    ),
+    ManyFiles("files", f"open {N_FILES} files, 100 rows of each", N_FILES, _read_parts, _rows_of_parts),
+    _writing("write", "", lambda peer, workload, path: peer.write(workload.written, path)),
+    _writing("write-plain", ", uncompressed", lambda peer, workload, path: peer.write_plain(workload.written, path)),
+    _appending("append", "", lambda peer, workload, path: peer.append(workload.appended, path)),
+    _appending(
+        "append-plain", ", uncompressed", lambda peer, workload, path: peer.append_plain(workload.appended, path)
+    ),
+    Changing(
+        "delete",
+        "delete 1 % of the rows",
+        lambda peer, _workload, path: peer.delete_below("price", DELETED_BELOW, path),
+        _not_deleted,
     ),
     Size("size", "size, MB (+ indexes)"),
 )

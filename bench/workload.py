@@ -33,6 +33,7 @@ FIRST_TS = 1_700_000_000_000
 TS_STEP = 1000
 TS_DISORDER = 5000
 SEARCHES = 256  # different values to search for: some libraries cache the answers to earlier queries
+MANY_IDS = 10_000
 ENERGY_OVER = 1.5  # one row in fifteen; with SEARCHED_LABEL three in a thousand
 LABELS = (
     "photon", "electron", "muon", "pion", "proton", "neutron", "kaon", "tau",
@@ -170,6 +171,12 @@ class Workload:
     def searched_names(self) -> list[str]:
         """Names that occur, from rows all over the table."""
         return self._values_all_over("name")
+
+    @cached_property
+    def many_ids(self) -> list[int]:
+        """More ids that occur, evenly spread over the table."""
+        rows = np.linspace(0, self.rows - 1, min(MANY_IDS, self.rows)).astype(int)
+        return sorted(set(self.column("id").take(rows).to_pylist()))
 
     def _values_all_over(self, column: str) -> list[Any]:
         rows = [int(self.rows * (place + 0.5) / SEARCHES) for place in range(SEARCHES)]

@@ -10,7 +10,7 @@ from bench.peers.h5py import H5pyByHand
 from bench.peers.lance import Lance
 from bench.peers.polars import PolarsDefault, PolarsLarge, PolarsSmall
 from bench.peers.pyarrow import PyArrowDefault, PyArrowLarge, PyArrowSmall
-from bench.peers.pytables import PyTables
+from bench.peers.pytables import PyTables, PyTablesBlosc
 from bench.peers.vortex import Vortex
 
 PEERS: tuple[type[Peer], ...] = (
@@ -28,6 +28,7 @@ PEERS: tuple[type[Peer], ...] = (
     Vortex,
     Lance,
     PyTables,
+    PyTablesBlosc,
     H5pyByHand,
     H5Col,
 )

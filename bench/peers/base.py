@@ -15,12 +15,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
 import bench.workload
-from bench.workload import Workload
+from bench.workload import Range, Workload
 
 Answer = Any
 Note = Callable[[str], None]
@@ -59,6 +60,8 @@ class Peer:
     def __init__(self, threads: int = 2) -> None:
         self.threads = threads
         self.made: Made
+        self.many_files: TemporaryDirectory[str] | None = None
+        """Files of the row that opens many; removed with the peer."""
 
     @classmethod
     def versions(cls) -> dict[str, str | None]:
@@ -84,6 +87,14 @@ class Peer:
         """A whole column of text in memory, as codes and their words."""
         return None
 
+    def scan_plain(self, column: str) -> Answer:
+        """A whole column of strings in memory, as an Arrow array of the type string."""
+        return None
+
+    def scan_numpy(self, column: str) -> Answer:
+        """A whole column of strings in memory, as a NumPy array."""
+        return None
+
     def mean(self, column: str) -> Answer:
         return None
 
@@ -93,6 +104,18 @@ class Peer:
 
     def equal(self, column: str, value: int | str, columns: Sequence[str]) -> Answer:
         """Some columns of the rows that have this value."""
+        return None
+
+    def among(self, column: str, values: Sequence[int], columns: Sequence[str]) -> Answer:
+        """Some columns of the rows that have one of many values."""
+        return None
+
+    def sorted_by(self, column: str, columns: Sequence[str]) -> Answer:
+        """Some columns of all rows, in the order of one."""
+        return None
+
+    def top(self, column: str, n: int, columns: Sequence[str]) -> Answer:
+        """Some columns of the n rows with the greatest values, the greatest first."""
         return None
 
     def count(self, column: str, value: str) -> Answer:
@@ -114,6 +137,24 @@ class Peer:
     def append(self, batches: Sequence[pa.RecordBatch], path: Path) -> Answer:
         """Write the first batch to a new file, append the others one by one; each can be read when it is appended."""
         return None
+
+    def write_plain(self, rows: pa.Table, path: Path) -> Answer:
+        """As `write`, without any filter or compression; only where `write` compresses and a user can switch it off."""
+        return None
+
+    def append_plain(self, batches: Sequence[pa.RecordBatch], path: Path) -> Answer:
+        """As `append`, without any filter or compression."""
+        return None
+
+    def delete_below(self, column: str, limit: float, path: Path) -> Answer:
+        """Delete the rows below a limit from what `write` has written. Anything but None when done."""
+        return None
+
+    def between_in_files(
+        self, asked: Sequence[tuple[Path, Range]], column: str, columns: Sequence[str]
+    ) -> list[Answer]:
+        """`between` in each of several files that `write` has written, which are all open at the end."""
+        return []
 
     def read_back(self, path: Path) -> pa.Table | dict[str, Any]:
         """All that was written or appended, in the order it was given."""

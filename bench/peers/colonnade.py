@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from bench.peers.base import Answer, Note, Peer, Sizes, made_once
 from bench.peers.pyarrow import means
-from bench.workload import Workload
+from bench.workload import Range, Workload
 
 INDEXES = {
     "ts": ["sorted_rows", "chunk_minmax"],
@@ -73,6 +73,12 @@ class Colonnade(Peer):
     def scan_dictionary(self, column: str) -> Answer:
         return self.table[column].to_arrow(dictionaries=True)
 
+    def scan_plain(self, column: str) -> Answer:
+        return self.table[column].to_arrow()
+
+    def scan_numpy(self, column: str) -> Answer:
+        return self.table[column].to_numpy(strings="bytes")
+
     def mean(self, column: str) -> Answer:
         return self.table.aggregate(mean=(column, "mean"))["mean"]
 
@@ -82,6 +88,15 @@ class Colonnade(Peer):
 
     def equal(self, column: str, value: int | str, columns: Sequence[str]) -> Answer:
         return self.table.where(self.cn.col(column) == value).select(columns).to_arrow()
+
+    def among(self, column: str, values: Sequence[int], columns: Sequence[str]) -> Answer:
+        return self.table.where(self.cn.col(column).is_in(values)).select(columns).to_arrow()
+
+    def sorted_by(self, column: str, columns: Sequence[str]) -> Answer:
+        return self.table.select(columns).sort_by(column).to_arrow()
+
+    def top(self, column: str, n: int, columns: Sequence[str]) -> Answer:
+        return self.table.select(columns).sort_by((column, "descending")).head(n).to_arrow()
 
     def count(self, column: str, value: str) -> Answer:
         return self.table.where(self.cn.col(column) == value).count()
@@ -100,11 +115,42 @@ class Colonnade(Peer):
 
     def append(self, batches: Sequence[pa.RecordBatch], path: Path) -> Answer:
         self.write(pa.table(batches[0]), path)
+        return self._append(batches[1:], path)
+
+    def _append(self, batches: Sequence[pa.RecordBatch], path: Path) -> Answer:
         with self.cn.open(path, "r+", durability="fast") as file:
             table = file["events"]
-            for batch in batches[1:]:
+            for batch in batches:
                 table.append(batch)
         return True
+
+    def write_plain(self, rows: pa.Table, path: Path) -> Answer:
+        plain = {name: self.cn.column(filters="none") for name in rows.column_names}
+        with self.cn.open(path, "w", durability="fast") as file:
+            file.create("events", rows, columns=plain)
+        return True
+
+    def append_plain(self, batches: Sequence[pa.RecordBatch], path: Path) -> Answer:
+        self.write_plain(pa.table(batches[0]), path)
+        return self._append(batches[1:], path)
+
+    def delete_below(self, column: str, limit: float, path: Path) -> Answer:
+        with self.cn.open(path, "r+", durability="fast") as file:
+            file["events"].delete(self.cn.col(column) < limit)
+        return True
+
+    def between_in_files(
+        self, asked: Sequence[tuple[Path, Range]], column: str, columns: Sequence[str]
+    ) -> list[Answer]:
+        named = self.cn.col(column)
+        files, answers = [], []
+        for path, wanted in asked:
+            files.append(self.cn.open(path))
+            chosen = files[-1]["events"].where((named >= wanted.low) & (named < wanted.high))
+            answers.append(chosen.select(columns).to_arrow())
+        for file in files:
+            file.close()
+        return answers
 
     def read_back(self, path: Path) -> pa.Table:
         return self.cn.read(path, "events")

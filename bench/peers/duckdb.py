@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from bench.peers import parquet
 from bench.peers.base import Answer, Note, Peer, Sizes, made_once
-from bench.workload import Workload
+from bench.workload import Range, Workload
 
 INDEXED = ("ts", "id", "name")  # label has 16 values: no index of DuckDB helps there
 
@@ -40,6 +40,12 @@ class _DuckDB(Peer):
     def scan(self, column: str) -> Answer:
         return self.ask(column).column(0)
 
+    def scan_plain(self, column: str) -> Answer:
+        return self.scan(column)  # of the type string already
+
+    def scan_numpy(self, column: str) -> Answer:
+        return self.con.sql(f"select {column} from {self.source}").fetchnumpy()[column]
+
     def mean(self, column: str) -> Answer:
         return self.con.sql(f"select avg({column}) from {self.source}").fetchall()[0][0]
 
@@ -48,6 +54,16 @@ class _DuckDB(Peer):
 
     def equal(self, column: str, value: int | str, columns: Sequence[str]) -> Answer:
         return self.ask(", ".join(columns), f"where {column} = {quoted(value)}")
+
+    def among(self, column: str, values: Sequence[int], columns: Sequence[str]) -> Answer:
+        self.con.register("wanted", pa.table({"value": pa.array(values, pa.int32())}))
+        return self.ask(", ".join(columns), f"where {column} in (select value from wanted)")
+
+    def sorted_by(self, column: str, columns: Sequence[str]) -> Answer:
+        return self.ask(", ".join(columns), f"order by {column}")
+
+    def top(self, column: str, n: int, columns: Sequence[str]) -> Answer:
+        return self.ask(", ".join(columns), f"order by {column} desc limit {n}")
 
     def count(self, column: str, value: str) -> Answer:
         return self.con.sql(f"select count(*) from {self.source} where {column} = {quoted(value)}").fetchall()[0][0]
@@ -87,6 +103,24 @@ class _OverParquet(_DuckDB):
                 con.register("rows", pa.table(batch))
                 con.execute(f"copy (from rows) to '{parquet.part(path, number)}' (format parquet)")
         return True
+
+    def delete_below(self, column: str, limit: float, path: Path) -> Answer:
+        aside = path.with_name(f"{path.name}.part")
+        with self.connect() as con:
+            con.execute(f"copy (from read_parquet('{path}') where {column} >= {limit}) to '{aside}' (format parquet)")
+        aside.rename(path)
+        return True
+
+    def between_in_files(
+        self, asked: Sequence[tuple[Path, Range]], column: str, columns: Sequence[str]
+    ) -> list[Answer]:
+        return [
+            self.con.sql(
+                f"select {', '.join(columns)} from read_parquet('{path}') "
+                f"where {column} >= {wanted.low} and {column} < {wanted.high}"
+            ).to_arrow_table()
+            for path, wanted in asked
+        ]
 
     def read_back(self, path: Path) -> pa.Table:
         files = path / "*.parquet" if path.is_dir() else path
@@ -149,6 +183,26 @@ class DuckDBNative(_DuckDB):
                 con.register("rows", pa.table(batch))
                 con.execute("insert into events from rows" if number else "create table events as from rows")
         return True
+
+    def delete_below(self, column: str, limit: float, path: Path) -> Answer:
+        with self.connect(path) as con:
+            con.execute(f"delete from events where {column} < {limit}")
+            con.execute("checkpoint")
+        return True
+
+    def between_in_files(
+        self, asked: Sequence[tuple[Path, Range]], column: str, columns: Sequence[str]
+    ) -> list[Answer]:
+        connections, answers = [], []
+        for path, wanted in asked:
+            connections.append(self.connect(path, read_only=True))
+            query = (
+                f"select {', '.join(columns)} from events where {column} >= {wanted.low} and {column} < {wanted.high}"
+            )
+            answers.append(connections[-1].sql(query).to_arrow_table())
+        for connection in connections:
+            connection.close()
+        return answers
 
     def read_back(self, path: Path) -> pa.Table:
         with self.connect(path, read_only=True) as con:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from bench.peers.base import Answer, Note, Peer, Sizes, made_once
 from bench.peers.records import CODES, label_codes
-from bench.workload import LABELS, SCHEMA, Workload
+from bench.workload import LABELS, SCHEMA, Range, Workload
 
 CHUNK_ROWS = 65_536
 STORED = {"ts": "i8", "energy": "f8", "id": "i4", "label": "u1", "name": "i4", "flag": "?", "price": "f4"}
@@ -107,6 +107,12 @@ class H5pyByHand(Peer):
     def words(self) -> pa.Array:
         return pa.array(self.file["words"][:]).cast(pa.string())
 
+    def scan_plain(self, column: str) -> Answer:
+        return self.scan(column)
+
+    def scan_numpy(self, column: str) -> Answer:
+        return self.file["words"][:][self.read(column)]
+
     def mean(self, column: str) -> Answer:
         return float(self.read(column).mean())
 
@@ -126,6 +132,19 @@ class H5pyByHand(Peer):
     def over_and_equal(self, over: tuple[str, float], equal: tuple[str, str], columns: Sequence[str]) -> Answer:
         matches = (self.read(over[0]) > over[1]) & (self.read(equal[0]) == LABELS.index(equal[1]))
         return self.rows(np.flatnonzero(matches), columns)
+
+    def among(self, column: str, values: Sequence[int], columns: Sequence[str]) -> Answer:
+        return self.rows(np.flatnonzero(np.isin(self.read(column), np.array(values, "i4"))), columns)
+
+    def sorted_by(self, column: str, columns: Sequence[str]) -> Answer:
+        order = np.argsort(self.read(column))
+        return {name: self.read(name)[order] for name in columns}
+
+    def top(self, column: str, n: int, columns: Sequence[str]) -> Answer:
+        keys = self.read(column)
+        order = np.argpartition(keys, -n)[-n:]
+        order = order[np.argsort(-keys[order])]
+        return {name: self.read(name)[order] for name in columns}
 
     def rows(self, numbers: Column, columns: Sequence[str]) -> dict[str, Any]:
         """The rows of these numbers: the range from the first to the last is read, since picking is slow in HDF5."""
@@ -149,6 +168,19 @@ class H5pyByHand(Peer):
     def append(self, batches: Sequence[pa.RecordBatch], path: Path) -> Answer:
         self.store(batches, path, flush=True)
         return True
+
+    def between_in_files(
+        self, asked: Sequence[tuple[Path, Range]], column: str, columns: Sequence[str]
+    ) -> list[Answer]:
+        files, answers = [], []
+        for path, wanted in asked:
+            files.append(self.h5.File(path))
+            keys = files[-1][column][:]
+            chosen = (keys >= wanted.low) & (keys < wanted.high)
+            answers.append({name: files[-1][name][:][chosen] for name in columns})
+        for file in files:
+            file.close()
+        return answers
 
     def read_back(self, path: Path) -> dict[str, Any]:
         with self.h5.File(path) as file:

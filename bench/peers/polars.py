@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from bench.peers import parquet
 from bench.peers.base import Answer, Note, Peer
-from bench.workload import Workload
+from bench.workload import Range, Workload
 
 
 class _Polars(Peer):
@@ -37,6 +37,13 @@ class _Polars(Peer):
     def scan_dictionary(self, column: str) -> Answer:
         return self.arrow(self.frame.select(self.pl.col(column).cast(self.pl.Categorical))).column(0)
 
+    def scan_plain(self, column: str) -> Answer:
+        frame = self.frame.select(column).collect()
+        return frame.to_arrow(compat_level=self.pl.CompatLevel.oldest()).column(0).cast(pa.string())
+
+    def scan_numpy(self, column: str) -> Answer:
+        return self.frame.select(column).collect()[column].to_numpy()
+
     def mean(self, column: str) -> Answer:
         return self.frame.select(self.pl.col(column).mean()).collect().item()
 
@@ -46,6 +53,16 @@ class _Polars(Peer):
 
     def equal(self, column: str, value: int | str, columns: Sequence[str]) -> Answer:
         return self.arrow(self.frame.filter(self.pl.col(column) == value).select(columns))
+
+    def among(self, column: str, values: Sequence[int], columns: Sequence[str]) -> Answer:
+        wanted = self.pl.Series(values, dtype=self.pl.Int32)
+        return self.arrow(self.frame.filter(self.pl.col(column).is_in(wanted.implode())).select(columns))
+
+    def sorted_by(self, column: str, columns: Sequence[str]) -> Answer:
+        return self.arrow(self.frame.select(columns).sort(column))
+
+    def top(self, column: str, n: int, columns: Sequence[str]) -> Answer:
+        return self.arrow(self.frame.select(columns).sort(column, descending=True).head(n))
 
     def count(self, column: str, value: str) -> Answer:
         return self.frame.filter(self.pl.col(column) == value).select(self.pl.len()).collect().item()
@@ -70,6 +87,21 @@ class _Polars(Peer):
         for number, batch in enumerate(batches):
             self.pl.DataFrame(batch).write_parquet(parquet.part(path, number), compression="lz4")
         return True
+
+    def delete_below(self, column: str, limit: float, path: Path) -> Answer:
+        aside = path.with_name(f"{path.name}.part")
+        self.pl.scan_parquet(path).filter(self.pl.col(column) >= limit).sink_parquet(aside)
+        aside.rename(path)
+        return True
+
+    def between_in_files(
+        self, asked: Sequence[tuple[Path, Range]], column: str, columns: Sequence[str]
+    ) -> list[Answer]:
+        named = self.pl.col(column)
+        return [
+            self.arrow(self.pl.scan_parquet(path).filter(named >= wanted.low, named < wanted.high).select(columns))
+            for path, wanted in asked
+        ]
 
     def read_back(self, path: Path) -> pa.Table:
         return self.arrow(self.pl.scan_parquet(path))

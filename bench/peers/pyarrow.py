@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from bench.peers import parquet
 from bench.peers.base import Answer, Note, Peer
-from bench.workload import Workload
+from bench.workload import Range, Workload
 
 
 class _PyArrow(Peer):
@@ -41,6 +41,12 @@ class _PyArrow(Peer):
     def scan_dictionary(self, column: str) -> Answer:
         return self.by_dictionary.read([column]).column(0)
 
+    def scan_plain(self, column: str) -> Answer:
+        return self.scan(column)
+
+    def scan_numpy(self, column: str) -> Answer:
+        return self.scan(column).to_numpy()
+
     def mean(self, column: str) -> Answer:
         return pc.mean(self.file.read([column]).column(0)).as_py()
 
@@ -50,6 +56,17 @@ class _PyArrow(Peer):
 
     def equal(self, column: str, value: int | str, columns: Sequence[str]) -> Answer:
         return self.dataset.to_table(list(columns), filter=ds.field(column) == value)
+
+    def among(self, column: str, values: Sequence[int], columns: Sequence[str]) -> Answer:
+        wanted = ds.field(column).isin(pa.array(values, pa.int32()))
+        return self.dataset.to_table(list(columns), filter=wanted)
+
+    def sorted_by(self, column: str, columns: Sequence[str]) -> Answer:
+        return self.file.read(list(columns)).sort_by(column)
+
+    def top(self, column: str, n: int, columns: Sequence[str]) -> Answer:
+        rows = self.file.read(list(columns))
+        return rows.take(pc.select_k_unstable(rows, n, [(column, "descending")]))
 
     def count(self, column: str, value: str) -> Answer:
         return self.dataset.count_rows(filter=ds.field(column) == value)
@@ -73,6 +90,21 @@ class _PyArrow(Peer):
         for number, batch in enumerate(batches):
             pq.write_table(pa.table(batch), parquet.part(path, number), **options)
         return True
+
+    def delete_below(self, column: str, limit: float, path: Path) -> Answer:
+        aside = path.with_name(f"{path.name}.part")
+        pq.write_table(pq.read_table(path, filters=ds.field(column) >= limit), aside, **parquet.OPTIONS[self.kind])
+        aside.rename(path)
+        return True
+
+    def between_in_files(
+        self, asked: Sequence[tuple[Path, Range]], column: str, columns: Sequence[str]
+    ) -> list[Answer]:
+        named = ds.field(column)
+        return [
+            pq.read_table(path, columns=list(columns), filters=(named >= wanted.low) & (named < wanted.high))
+            for path, wanted in asked
+        ]
 
     def read_back(self, path: Path) -> pa.Table:
         return ds.dataset(path).to_table()

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from bench.peers.base import Answer, Note, Peer, Sizes, made_once
 from bench.peers.records import CODES, NAME_BYTES, label_codes, padded
-from bench.workload import LABELS, Workload
+from bench.workload import LABELS, Range, Workload
 
 INDEXED = ("ts", "id", "name")
 DTYPE = np.dtype(
@@ -50,6 +50,7 @@ class PyTables(Peer):
     family: ClassVar[str] = "PyTables + CSI"
     packages: ClassVar[tuple[str, ...]] = ("tables",)
     layout: ClassVar[str] = "a table of records, not compressed, with CSI of ts, id and name"
+    compression: ClassVar[str | None] = None
 
     def prepare(self, folder: Path, workload: Workload, note: Note = lambda _said: None) -> None:
         import tables
@@ -75,12 +76,16 @@ class PyTables(Peer):
 
     def store(self, batches: Iterable[pa.RecordBatch | pa.Table], path: Path, rows: int) -> None:
         with self.tables.open_file(path, "w") as file:
-            table = file.create_table("/", "events", DTYPE, expectedrows=rows)
+            filters = self.tables.Filters(complevel=5, complib=self.compression) if self.compression else None
+            table = file.create_table("/", "events", DTYPE, expectedrows=rows, filters=filters)
             for batch in batches:
                 table.append(records(batch))
                 table.flush()
 
     def scan(self, column: str) -> Answer:
+        return self.table.read(field=column)
+
+    def scan_numpy(self, column: str) -> Answer:
         return self.table.read(field=column)
 
     def mean(self, column: str) -> Answer:
@@ -111,13 +116,65 @@ class PyTables(Peer):
         counts = np.bincount(codes, minlength=len(LABELS))
         return {word: sums[code] / counts[code] for code, word in enumerate(LABELS) if counts[code]}
 
+    def among(self, column: str, values: Sequence[int], columns: Sequence[str]) -> Answer:
+        found = self.table.read_coordinates(np.flatnonzero(np.isin(self.table.read(field=column), values)))
+        return {name: found[name] for name in columns}
+
+    def sorted_by(self, column: str, columns: Sequence[str]) -> Answer:
+        order = np.argsort(self.table.read(field=column))
+        return {name: self.table.read(field=name)[order] for name in columns}
+
+    def top(self, column: str, n: int, columns: Sequence[str]) -> Answer:
+        keys = self.table.read(field=column)
+        order = np.argpartition(keys, -n)[-n:]
+        found = self.table.read_coordinates(order[np.argsort(-keys[order])])
+        return {name: found[name] for name in columns}
+
     def write(self, rows: pa.Table, path: Path) -> Answer:
+        if not self.compression:
+            return None
         self.store([rows], path, rows.num_rows)
         return True
 
     def append(self, batches: Sequence[pa.RecordBatch], path: Path) -> Answer:
+        if not self.compression:
+            return None
         self.store(batches, path, sum(batch.num_rows for batch in batches))
         return True
+
+    def write_plain(self, rows: pa.Table, path: Path) -> Answer:
+        if self.compression:
+            return None
+        self.store([rows], path, rows.num_rows)
+        return True
+
+    def append_plain(self, batches: Sequence[pa.RecordBatch], path: Path) -> Answer:
+        if self.compression:
+            return None
+        self.store(batches, path, sum(batch.num_rows for batch in batches))
+        return True
+
+    def delete_below(self, column: str, limit: float, path: Path) -> Answer:
+        aside = path.with_name(f"{path.name}.part")  # it can remove ranges of rows only, one after the other
+        with self.tables.open_file(path) as old, self.tables.open_file(aside, "w") as new:
+            rows = old.root.events
+            table = new.create_table("/", "events", DTYPE, expectedrows=rows.nrows, filters=rows.filters)
+            rows.append_where(table, f"{column} >= limit", {"limit": limit})
+        aside.rename(path)
+        return True
+
+    def between_in_files(
+        self, asked: Sequence[tuple[Path, Range]], column: str, columns: Sequence[str]
+    ) -> list[Answer]:
+        files, answers = [], []
+        for path, wanted in asked:
+            files.append(self.tables.open_file(path))
+            condition = f"({column} >= {wanted.low}) & ({column} < {wanted.high})"
+            found = files[-1].root.events.read_where(condition)
+            answers.append({name: found[name] for name in columns})
+        for file in files:
+            file.close()
+        return answers
 
     def read_back(self, path: Path) -> dict[str, Any]:
         with self.tables.open_file(path) as file:
@@ -125,3 +182,11 @@ class PyTables(Peer):
         return {
             name: CODES.take(pa.array(found[name])) if name == "label" else found[name] for name in DTYPE.names or ()
         }
+
+
+class PyTablesBlosc(PyTables):
+    """Compressed, as its manual advises: Blosc with LZ4 and its shuffle."""
+
+    name: ClassVar[str] = "pytables-blosc"
+    layout: ClassVar[str] = "a table of records, Blosc (LZ4, level 5), with CSI of ts, id and name"
+    compression: ClassVar[str | None] = "blosc:lz4"

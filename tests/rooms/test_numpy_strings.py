@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import colonnade as cn
-from colonnade.errors import UsageError
+from colonnade.errors import DataError, UsageError
 from colonnade.exchange.numpy_out import to_numpy
 
 TEXTS = st.text(st.sampled_from("aü\0 €😀") | st.characters(codec="utf-8"), max_size=20)
@@ -39,6 +39,21 @@ def test_the_same_strings_as_objects(rows: list[str | None], coded: bool, cut: i
     assert isinstance(native, np.ma.MaskedArray) == (column.null_count > 0)
 
 
+@pytest.mark.parametrize("coded", [False, True])
+def test_bytes_of_one_length_keep_every_string_or_are_refused(coded: bool) -> None:
+    def column(*rows: str | None) -> pa.ChunkedArray:
+        array = pa.array(rows, pa.string())
+        return pa.chunked_array([array.dictionary_encode() if coded else array])
+
+    found = to_numpy(column("ü", None, ""), "bytes")
+    assert found.dtype == "S2" and found.tolist() == ["ü".encode(), None, b""]
+    assert to_numpy(column(), "bytes").dtype == "S1"
+    with pytest.raises(DataError, match="one holds NUL"):
+        to_numpy(column("a", "b\0"), "bytes")
+    with pytest.raises(DataError, match="the longest has 1,000,000 bytes"):
+        to_numpy(column("x" * 1_000_000, *[""] * 400), "bytes")
+
+
 @pytest.mark.parametrize("strings", ["fixed", "variable", "categories"])
 def test_every_way_to_take_them(tmp_path: Path, strings: Any) -> None:
     rows = [f"text {i % 50}" for i in range(40_000)] + ["a", "ü" * 40]
@@ -55,7 +70,9 @@ def test_every_way_to_take_them(tmp_path: Path, strings: Any) -> None:
             assert isinstance(found.dtype, np.dtypes.StringDType) and found.tolist() == expected
         for found in (table.to_numpy(strings="objects")["s"], table["s"].to_numpy(strings="objects")):
             assert found.dtype == object and found.tolist() == rows
-        with pytest.raises(UsageError, match="'numpy' or 'objects'"):
+        for found in (table.to_numpy(strings="bytes")["s"], table["s"].to_numpy(strings="bytes")):
+            assert found.dtype == "S80" and [text.decode() for text in found.tolist()] == rows
+        with pytest.raises(UsageError, match="'numpy', 'objects' or 'bytes'"):
             table.to_numpy(strings="python")  # type: ignore[arg-type]
 
 

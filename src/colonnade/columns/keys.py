@@ -170,7 +170,10 @@ def _held(keys: Sequence[Key], dtype: np.dtype) -> Numbers:
     if dtype.kind not in "iu":
         return np.array(keys, dtype=dtype)
     bounds = np.iinfo(dtype)
-    return np.array([key for key in keys if bounds.min <= key <= bounds.max], dtype=dtype)  # type: ignore[operator]
+    least, greatest = int(bounds.min), int(bounds.max)
+    if keys and least <= keys[0] and keys[-1] <= greatest:  # type: ignore[operator]
+        return np.array(keys, dtype=dtype)
+    return np.array([key for key in keys if least <= key <= greatest], dtype=dtype)  # type: ignore[operator]
 
 
 def _bound(key: Key | None, values: Numbers) -> float | None:

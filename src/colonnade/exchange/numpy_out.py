@@ -1,7 +1,7 @@
 """Convert Arrow columns to NumPy arrays; to masked arrays if rows are missing, so that no value is invented.
 
-Strings use NumPy's StringDType unless objects are requested, so no Python object is created per row. Strings inside
-lists, arrays and records are always objects, because NumPy records cannot hold StringDType.
+Strings use NumPy's StringDType unless objects or bytes are requested, so no Python object is created per row. Strings
+inside lists, arrays and records are always objects, because NumPy records cannot hold StringDType.
 """
 
 from __future__ import annotations
@@ -15,18 +15,22 @@ from colonnade import compute as pc
 from colonnade.columns.arrow_types import ComplexType, RawType, ReferenceType, complex_values
 from colonnade.columns.encode import padded_image
 from colonnade.columns.strings import byte_lengths, holds_nul
-from colonnade.errors import UsageError
+from colonnade.errors import DataError, UsageError
 
 NumpyArray = np.ndarray
-StringsAs = Literal["numpy", "objects"]
+StringsAs = Literal["numpy", "objects", "bytes"]
 _PIECE_ROWS = 1 << 14  # rows that are padded together to the same length
 _PIECE_BYTES = 1 << 23
+_PADDED_BYTES, _MOST_PADDING = (
+    1 << 28,
+    16,
+)  # what strings of fixed length may take, and how often their own bytes if more
 
 
 def to_numpy(column: pa.ChunkedArray, strings: StringsAs = "numpy") -> NumpyArray:
     """The values as a NumPy array; a numpy.ma.MaskedArray if rows are missing."""
-    if strings not in ("numpy", "objects"):
-        raise UsageError(f"strings must be 'numpy' or 'objects', not {strings!r}", option="strings")
+    if strings not in ("numpy", "objects", "bytes"):
+        raise UsageError(f"strings must be 'numpy', 'objects' or 'bytes', not {strings!r}", option="strings")
     values = _top_values(_one(column), strings)
     if column.null_count == 0:
         return values
@@ -56,11 +60,21 @@ def _top_values(array: pa.Array, strings: StringsAs) -> NumpyArray:
     if pa.types.is_dictionary(kind):
         codes = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
         if len(array.dictionary) and pa.types.is_string(kind.value_type):
-            return _numpy_strings(array.dictionary, codes) if strings == "numpy" else _objects(array.dictionary)[codes]
+            return _strings(array.dictionary, strings, codes)
         return _top_values(array.cast(kind.value_type), strings)
     if pa.types.is_string(kind):
-        return _numpy_strings(array) if strings == "numpy" else _objects(array)
+        return _strings(array, strings)
     return _values(array)
+
+
+def _strings(array: pa.Array, strings: StringsAs, codes: NumpyArray | None = None) -> NumpyArray:
+    """The strings, or those that `codes` select from them."""
+    if strings == "numpy":
+        return _numpy_strings(array, codes)
+    found = (
+        _objects(array) if strings == "objects" else _fixed_bytes(array, len(array) if codes is None else len(codes))
+    )
+    return found if codes is None else found[codes]
 
 
 def _objects(array: pa.Array) -> NumpyArray:
@@ -77,6 +91,20 @@ def _numpy_strings(array: pa.Array, codes: NumpyArray | None = None) -> NumpyArr
         rows = slice(start, start + _PIECE_ROWS)
         strings[rows] = _padded(array[rows]) if known is None or codes is None else known[codes[rows]]
     return strings
+
+
+def _fixed_bytes(array: pa.Array, n_rows: int) -> NumpyArray:
+    """Strings as UTF-8 of one length, padded with NUL; refused if one holds NUL, or they would be too large."""
+    text = array.fill_null("")
+    width = max(int(byte_lengths(text).max(initial=0)), 1)
+    if width * n_rows > max(_PADDED_BYTES, _MOST_PADDING * text.nbytes):
+        raise DataError(
+            f"cannot give {n_rows:,} strings as bytes of one length: the longest has {width:,} bytes, so they would "
+            f"take {width * n_rows:,} bytes. Use strings='numpy'"
+        )
+    if holds_nul(text):
+        raise DataError("cannot give strings as bytes of one length: one holds NUL. Use strings='numpy'")
+    return padded_image(text, np.dtype(f"S{width}"))
 
 
 def _padded(array: pa.Array) -> NumpyArray:

@@ -5,7 +5,11 @@
  */
 #include "native.h"
 
-enum { BLOCK = 2048 };  /* rows whose mask is kept between two steps */
+enum {
+    BLOCK = 2048,  /* rows whose mask is kept between two steps */
+    MOST_COMPARED = 24,  /* wanted values that each row is compared with, without a search */
+    MOST_SIEVE_BITS = 20,  /* the logarithm of the bits of the largest sieve: it stays in the cache */
+};
 
 typedef union {
     int64_t i;
@@ -180,6 +184,20 @@ static int float_range(Range *range, PyObject *low, PyObject *high, int low_open
 
 /* -- loops -- */
 
+/* Bits of the hashes of all wanted integers. Most values that are not wanted have none of these, and need no search. */
+typedef struct {
+    uint64_t *bits;  /* NULL: no sieve */
+    int shift;
+} Sieve;
+
+static inline uint64_t sieve_place(int shift, uint64_t value) { return value * 0x9E3779B97F4A7C15u >> shift; }
+
+static inline int may_pass(Sieve sieve, uint64_t value)
+{
+    uint64_t place = sieve_place(sieve.shift, value);
+    return (int)(sieve.bits[place / 64] >> place % 64 & 1);
+}
+
 #define RANGE_LOOP(T, KIND, field)                                                                       \
     WIDE static void in_range_##KIND(const T *v, Py_ssize_t n, T low, T high, uint8_t *out)              \
     {                                                                                                    \
@@ -191,9 +209,14 @@ static int float_range(Range *range, PyObject *low, PyObject *high, int low_open
         for (Py_ssize_t i = 0; i < n; i++)                                                               \
             out[i] |= (uint8_t)(v[i] == wanted);                                                         \
     }                                                                                                    \
-    static void among_##KIND(const T *v, Py_ssize_t n, const T *wanted, Py_ssize_t n_wanted, uint8_t *out) \
+    static void among_##KIND(const T *v, Py_ssize_t n, const T *wanted, Py_ssize_t n_wanted, Sieve sieve, \
+                             uint8_t *out)                                                               \
     {                                                                                                    \
         for (Py_ssize_t i = 0; i < n; i++) {                                                             \
+            if (sieve.bits != NULL && !may_pass(sieve, (uint64_t)(int64_t)v[i])) {                       \
+                out[i] = 0;                                                                              \
+                continue;                                                                                \
+            }                                                                                            \
             const T *at = wanted;                                                                        \
             for (Py_ssize_t left = n_wanted; left > 1; left -= left / 2)                                 \
                 at += (at[left / 2] <= v[i]) * (left / 2);                                               \
@@ -233,6 +256,7 @@ typedef struct {
     Range range;
     const uint8_t *wanted;  /* NULL: the range */
     Py_ssize_t n_wanted;
+    Sieve sieve;
 } Test;
 
 static void test_range(const Test *test, const uint8_t *values, Py_ssize_t n, uint8_t *out)
@@ -252,7 +276,7 @@ static void test_wanted(const Test *test, const uint8_t *values, Py_ssize_t n, u
 {
     Kind kind = test->kind;
     Py_ssize_t n_wanted = test->n_wanted;
-    if (n_wanted <= 24) {  /* so few that it is cheaper to compare with each, many values at a time */
+    if (n_wanted <= MOST_COMPARED) {  /* so few that it is cheaper to compare with each, many values at a time */
         memset(out, 0, (size_t)n);
 #define DO(T, KIND, field)                                              \
     case KIND:                                                          \
@@ -264,7 +288,7 @@ static void test_wanted(const Test *test, const uint8_t *values, Py_ssize_t n, u
         return;
     }
 #define DO(T, KIND, field) \
-    case KIND: among_##KIND((const T *)values, n, (const T *)test->wanted, n_wanted, out); break;
+    case KIND: among_##KIND((const T *)values, n, (const T *)test->wanted, n_wanted, test->sieve, out); break;
     EACH_KIND(DO)
 #undef DO
 }
@@ -330,6 +354,31 @@ static int read_wanted(Test *test, Span *spans, PyObject *values, PyObject *want
     return 0;
 }
 
+/* A sieve of the wanted integers; without memory for it there is none. */
+static Sieve make_sieve(const Test *test)
+{
+    Sieve sieve = {NULL, 64 - 9};
+    Py_ssize_t n_wanted = test->n_wanted;
+    if (is_float(test->kind) || n_wanted <= MOST_COMPARED)
+        return sieve;
+    while (64 - sieve.shift < MOST_SIEVE_BITS && ((Py_ssize_t)1 << (64 - sieve.shift)) < 16 * n_wanted)
+        sieve.shift--;
+    sieve.bits = calloc((size_t)1 << (64 - sieve.shift - 6), sizeof *sieve.bits);
+    if (sieve.bits == NULL)
+        return sieve;
+    Kind kind = test->kind;
+#define DO(T, KIND, field)                                                                              \
+    case KIND:                                                                                          \
+        for (Py_ssize_t k = 0; k < n_wanted; k++) {                                                     \
+            uint64_t place = sieve_place(sieve.shift, (uint64_t)(int64_t)((const T *)test->wanted)[k]); \
+            sieve.bits[place / 64] |= (uint64_t)1 << place % 64;                                        \
+        }                                                                                               \
+        break;
+    EACH_KIND(DO)
+#undef DO
+    return sieve;
+}
+
 static PyObject *answer_mask(const Test *test, Span *s, int n_spans, PyObject *out)
 {
     Span *mask = &s[n_spans - 1];
@@ -381,7 +430,10 @@ static PyObject *among_mask(PyObject *Py_UNUSED(module), PyObject *arguments)
         return NULL;
     if (read_wanted(&test, s, values, wanted) < 0)
         return finish(s, 3, NULL);
-    return answer_mask(&test, s, 3, out);
+    test.sieve = make_sieve(&test);
+    PyObject *answer = answer_mask(&test, s, 3, out);
+    free(test.sieve.bits);
+    return answer;
 }
 
 /* -- whether an item is there at all -- */

@@ -258,6 +258,7 @@ def _offset(zone: str) -> int:
 
 
 Readers = Mapping[str, ColumnReader]
+MOST_VALUES_SHOWN = 10  # of `is_in`, by explain
 MOST_LOOKED_UP = 64  # strings; with more, all categories are compared in one pass
 TOO_DEEP = "the predicate is nested too deeply"
 
@@ -281,6 +282,20 @@ def _bound(predicate: Predicate, negated: bool, readers: Mapping[Subject, Column
     return _LeafBinder(readers[predicate.column], predicate).bind(negated)
 
 
+def _plain_integers(values: tuple[object, ...]) -> list[int] | None:
+    """The values if all are integers of Python that 64 bits hold: these are keys as they are."""
+    integers = [value for value in values if type(value) is int and -(1 << 63) <= value < 1 << 64]
+    return integers if len(integers) == len(values) else None
+
+
+def _short(leaf: Leaf) -> str:
+    """The leaf as a string, with the first of its values only if it has many."""
+    if not isinstance(leaf, IsIn) or len(leaf.values) <= MOST_VALUES_SHOWN:
+        return str(leaf)
+    first = IsIn(leaf.column, leaf.values[:MOST_VALUES_SHOWN])
+    return f"{str(first)[:-1]}, ... {len(leaf.values):,} values)"
+
+
 class _LeafBinder:
     """Binds one leaf to its column."""
 
@@ -289,7 +304,7 @@ class _LeafBinder:
 
     def bind(self, negated: bool) -> BoundLeaf:
         leaf = self._leaf
-        said = f"not {leaf}" if negated else str(leaf)
+        said = f"not {_short(leaf)}" if negated else _short(leaf)
         if isinstance(leaf, Compare) and leaf.operator == "!=":
             self._leaf, negated = Compare(leaf.column, "==", leaf.value), not negated
         test, is_negated = self._bound_test(negated)
@@ -355,6 +370,11 @@ class _LeafBinder:
             low = self._compare(">=", leaf.low, kind, dtype)
             return intersection(low, self._compare("<=", leaf.high, kind, dtype))
         if isinstance(leaf, IsIn):
+            integers = _plain_integers(leaf.values) if dtype.kind in "iu" and pa.types.is_integer(kind) else None
+            if integers is not None:
+                bounds = np.iinfo(dtype)
+                least, greatest = int(bounds.min), int(bounds.max)
+                return Among(tuple(sorted({value for value in integers if least <= value <= greatest})))
             return Among(tuple(sorted({k for value in leaf.values for k in self._points(value, kind, dtype)})))
         if isinstance(leaf, IsNan):
             return NotANumber() if pa.types.is_floating(kind) else NOTHING
