@@ -27,7 +27,7 @@ def columns(context: click.Context, incomplete: str) -> list[CompletionItem]:
 
 
 def _offered(context: click.Context, incomplete: str, names: Callable[[], list[str]]) -> list[CompletionItem]:
-    if not context.params.get("file"):
+    if not _arguments(context):
         return []
     try:
         return [CompletionItem(name) for name in names() if name.startswith(incomplete)]
@@ -35,10 +35,18 @@ def _offered(context: click.Context, incomplete: str, names: Callable[[], list[s
         return []
 
 
+def _arguments(context: click.Context) -> list[str]:
+    """FILE and the arguments after it. click has not sorted them if an option without its value follows."""
+    if not context.params.get("file"):
+        return list(context.args)
+    more = context.params.get("given") or [context.params.get("table")]
+    return [context.params["file"], *(word for word in more if word)]
+
+
 def _table_paths(context: click.Context) -> list[str]:
     from colonnade.table import open
 
-    with open(context.params["file"], library="never") as file:
+    with open(_arguments(context)[0], library="never") as file:
         paths = file.tables()
         return [*paths, *(path.removeprefix("/") for path in paths)]
 
@@ -47,8 +55,7 @@ def _column_names(context: click.Context) -> list[str]:
     from colonnade.cli.choose import only_table
     from colonnade.table import open
 
-    asked = context.params.get("table")
-    given = context.params.get("given") or ()
-    with open(context.params["file"], library="never") as file:
-        table = only_table(file, asked or (given[0] if given and given[0] in file else None))
+    path, *more = _arguments(context)
+    with open(path, library="never") as file:
+        table = only_table(file, more[0] if more and more[0] in file else None)
         return [*(name for name in table.labels if name not in table.columns), *table.columns]
