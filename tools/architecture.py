@@ -41,7 +41,7 @@ FLOORS: list[tuple[str, list[str]]] = [
     ),
     ("file", ["pager", "filters", "nodes", "format", "reader", "h5", "writing", "opening"]),
     ("data", ["sparse", "columns", "indexes"]),
-    ("layouts", ["layouts", "exchange"]),
+    ("layouts", ["layouts", "exchange", "row_files"]),
     ("verbs", ["query", "edit", "checking"]),
     ("api", ["table", "anndata", "converting", "versions"]),
     ("doors", ["connect", "cli"]),

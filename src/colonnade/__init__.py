@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from colonnade.sparse.measure import SectionSize, StoredSize
     from colonnade.table import Column, File, Query, RawRows, Table, open, open_table, read, write
     from colonnade.table.checking import check, fix
+    from colonnade.table.copying import copy
     from colonnade.table.describing import Description
     from colonnade.table.sparse import create_sparse, open_sparse, write_sparse
     from colonnade.versions import show_versions
@@ -84,9 +85,9 @@ __all__ = [
     "Histogram", "IndexInfo", "IndexSkipped", "IndexUsed", "Leaf", "LibraryRead", "Lists", "Masked", "Members",
     "Nullable", "OtherColumn", "Plain", "Plan", "Pointers", "Predicate", "Query", "RawRows", "Repair", "SectionSize",
     "Sectioned", "Selection", "SparseArray", "SparseInfo", "SparseMatrix", "StorageLayout", "StoredField", "StoredSize",
-    "StoredType", "Table", "TableInfo", "Term", "__version__", "check", "col", "column", "convert", "create_sparse",
-    "errors", "expr", "fix", "from_anndata", "open", "open_sparse", "open_table", "read", "read_element",
-    "show_versions", "to_anndata", "write", "write_element", "write_sparse",
+    "StoredType", "Table", "TableInfo", "Term", "__version__", "check", "col", "column", "convert", "copy",
+    "create_sparse", "errors", "expr", "fix", "from_anndata", "open", "open_sparse", "open_table", "read",
+    "read_element", "show_versions", "to_anndata", "write", "write_element", "write_sparse",
 ]  # fmt: skip
 
 # Where each public name is, for those who ask for it: nothing is imported before.
@@ -117,6 +118,7 @@ _NAMES_IN = {
     "sparse.measure": "SectionSize StoredSize",
     "table": "Column File Query RawRows Table open open_table read write",
     "table.checking": "check fix",
+    "table.copying": "copy",
     "table.describing": "Description",
     "table.sparse": "create_sparse open_sparse write_sparse",
     "versions": "show_versions",

@@ -26,6 +26,7 @@ from colonnade.pager.half_commits import check_whole
 from colonnade.pager.locks import WaitRequest
 from colonnade.pager.options import Care, Links, Mode, Target
 from colonnade.pager.readers import CommittedFile, read_between_commits
+from colonnade.pager.safe_files import check_regular
 from colonnade.pager.sources import StreamBytes
 from colonnade.reader.files import ReadFile
 from colonnade.reader.nodes import refusal
@@ -74,6 +75,8 @@ def _open_to_read(target: Target, care: Care) -> tuple[ByteHandle | None, str | 
     elif isinstance(target, (str, os.PathLike)):
         path = Path(target)
         if not path.is_file() or path.stat().st_size == 0:
+            if path.exists() and not path.is_dir():
+                check_regular(path, "open")
             return None, None  # refused there
         path = path.resolve()
         return _readable(ByteHandle(_committed_at(path, care), care, path), care)

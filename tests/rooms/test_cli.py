@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 import colonnade as cn
 from colonnade.cli import demo, main
 from colonnade.cli.answer import printable
-from colonnade.cli.values import plain_value, plain_values
+from colonnade.row_files.plain import plain_value, plain_values
 
 # click before 8.2 mixes stderr into stdout unless asked not to.
 APART: Any = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}

@@ -27,8 +27,8 @@ import pytest
 import colonnade as cn
 from colonnade import limits
 from colonnade.cli import progress
-from colonnade.cli.values import plain_values
 from colonnade.columns.arrow_types import complex_array
+from colonnade.row_files.plain import plain_values
 from tests.conftest import SetLimits
 from tests.rooms.test_cli import call, call_json
 
@@ -426,10 +426,12 @@ def test_a_file_that_is_there_is_replaced_whole_or_not_at_all(run: Path, tmp_pat
     with h5py.File(run, "r+") as file:
         kind = file["events/kind"]
         kind[950] = 99  # a code of no category
-    result = call("where", run, "hits >= 0", "-o", out)
+    refused = call("where", run, "hits >= 0", "-c", "hits", "-o", out)
+    assert refused.exit_code == 2 and "--force" in refused.stderr and out.read_text() == "before"
+    result = call("where", run, "hits >= 0", "-o", out, "--force")
     assert result.exit_code == 3 and "950" in result.stderr
     assert out.read_text() == "before"
-    assert call("where", run, "hits >= 0", "-c", "hits", "-o", out).exit_code == 0
+    assert call("where", run, "hits >= 0", "-c", "hits", "-o", out, "--force").exit_code == 0
     assert len(out.read_text().splitlines()) == N + 1
     assert [path.name for path in tmp_path.glob(".*")] == []
 
@@ -463,7 +465,7 @@ def test_where_writes_through_links_and_to_devices(run: Path, tmp_path: Path) ->
     target, link = tmp_path / "target.csv", tmp_path / "link.csv"
     target.write_text("")
     link.symlink_to(target)
-    assert call("where", run, "hits < 3", "-o", link).exit_code == 0
+    assert call("where", run, "hits < 3", "-o", link, "--force").exit_code == 0
     assert link.is_symlink() and len(target.read_text().splitlines()) == 4
     assert call("where", run, "hits < 3", "--format", "parquet", "-o", "/dev/null").exit_code == 0
     assert Path("/dev/null").is_char_device()

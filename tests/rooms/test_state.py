@@ -49,6 +49,8 @@ CACHES = {
     "pager/marks.py journal_path": OF_NAMES,
     "pager/locks.py lock_path": OF_NAMES,
     "pager/receipts.py _receipt_path_as": OF_NAMES,
+    "pager/safe_files.py sweep_folder_once": "what killed processes left is looked for once",
+    "pager/scratch.py _sweep_scratch_once": "what killed processes left is looked for once",
     "query/scan.py _memory": "the memory of the machine",
     "sparse/chunk.py _packer": OF_TYPES,
     "sparse/chunk.py _pipeline": OF_TYPES,

@@ -7,7 +7,10 @@ follows, with a mark under the position of the error.
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeGuard
 
 import click
@@ -16,11 +19,28 @@ from colonnade.errors import ColonnadeError, PredicateError, UsageError
 
 Facts = dict[str, Any]
 FINE, FINDINGS, USAGE, FILE = 0, 1, 2, 3
+INTERRUPTED, CLOSED_PIPE = 130, 141
 json_line = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # created once: called for every row
 
 
 class NoTables(ColonnadeError):
     """The file is valid, but there is nothing in it to show."""
+
+
+def report_interrupt() -> int:
+    """After Ctrl-C: one line, and the exit code that shells give to interrupted programs."""
+    click.echo("colonnade: interrupted", err=True)
+    return INTERRUPTED
+
+
+def leave_pipe() -> int:
+    """After the program that read the output has ended, as head does: nothing more is written. Returns the exit code of
+    programs that a closed pipe ends."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+    return CLOSED_PIPE
 
 
 def exit_code(error: ColonnadeError | OSError) -> int:

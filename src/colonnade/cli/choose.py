@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from colonnade import limits
 from colonnade.cli.answer import Facts, NoTables, print_json
 from colonnade.cli.text import ReadColumn
-from colonnade.cli.values import plain_values
+from colonnade.dataclass import dataclass
 from colonnade.errors import ColumnNotFound, FormatError, UnsupportedError, UsageError
 from colonnade.pager.options import Links
+from colonnade.row_files.plain import plain_values
 from colonnade.table import File, Query, Table, open
 from colonnade.table.show import type_word
 
@@ -176,3 +178,58 @@ def _parse_rows(n_rows: int, text: str) -> range:
         raise UsageError(f"there is no row {text.strip()}: the table has {n_rows:,} rows") from None
     except ValueError:
         raise UsageError(f"--rows {text!r} is not START:STOP or START:STOP:STEP, such as 10:20 or -5:") from None
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    columns: tuple[str, ...]
+    most: int | None
+    form: str | None
+    out: str | None
+    row_numbers: bool
+    explain: bool
+    force: bool = False
+    sort_by: str | None = None
+    sample: int | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class Question:
+    """The requested rows: of a table of an open file, those that match, some columns, at most `most`."""
+
+    file: File
+    table: Table
+    predicate: str
+    query: Query
+    names: list[str]
+    wish: ReadOptions
+
+    @property
+    def rows(self) -> Query:
+        """The rows, not searched yet."""
+        chosen = self.query.select(self.names)
+        return chosen if self.wish.most is None else chosen.head(self.wish.most)
+
+    @property
+    def facts(self) -> Facts:
+        return {"file": file_facts(self.file), "table": self.table.path, "predicate": self.predicate}
+
+
+def question_of(file: File, given: Sequence[str], wish: ReadOptions) -> Question:
+    table, predicate = asked_matches(file, given, needed=True)
+    assert predicate is not None  # it was required
+    query = matching(file, table, predicate)
+    if wish.sample is not None:
+        query = query.sample(wish.sample, seed=wish.seed)
+    elif wish.seed is not None:
+        raise UsageError("--seed is for --sample")
+    if wish.sort_by is not None:
+        query = query.sort_by(*asked_order(table, wish.sort_by))
+    return Question(file, table, predicate, query, asked_columns(table, wish.columns), wish)
+
+
+def batch_rows(question: Question) -> int:
+    """Rows per batch: fewer for a very wide table."""
+    width = sum(question.table[name].stored_type.size for name in question.names)
+    return max(1, min(limits.now.printed_rows, limits.now.printed_bytes // max(width, 1)))

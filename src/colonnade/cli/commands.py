@@ -6,16 +6,20 @@ inside the declaration, so that --help loads none of them.
 
 from __future__ import annotations
 
+import errno
+import sys
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from colonnade.cli.answer import report_error
+from colonnade.cli.answer import leave_pipe, report_error, report_interrupt
 from colonnade.errors import ColonnadeError
 
 if TYPE_CHECKING:  # imported by the commands that need them
+    from click.shell_completion import CompletionItem
+
     from colonnade.model import Severity
     from colonnade.pager.options import Links
     from colonnade.pager.receipts import Trust
@@ -43,7 +47,7 @@ def main() -> None:
     """Column tables in HDF5 files: list, search, append, check and repack.
 
     Every command takes --json. Exit codes: 0 success, 1 findings or nothing to show, 2 usage error, 3 file or format
-    error.
+    error, 130 interrupted, 141 the program that reads the output has ended.
     """
 
 
@@ -58,10 +62,12 @@ def command_in(group: click.Group, name: str | None = None) -> Callable[[Callabl
         def guarded(*, as_json: bool, **given: object) -> None:
             try:
                 code = function(as_json=as_json, **given)
-            except BrokenPipeError:
-                raise
+                sys.stdout.flush()
+            except KeyboardInterrupt:
+                code = report_interrupt()
             except (ColonnadeError, OSError) as error:
-                code = report_error(error, as_json)
+                is_closed = isinstance(error, OSError) and error.errno == errno.EPIPE
+                code = leave_pipe() if is_closed else report_error(error, as_json)
             click.get_current_context().exit(code)
 
         flag = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
@@ -82,11 +88,35 @@ def rows_or_auto(_context: click.Context, _option: click.Parameter, given: str |
     return int(given)
 
 
-file_argument = click.argument("file")
-table_argument = click.argument("table", required=False)
+FILE_FORMATS = ["hdf5", "csv", "tsv", "jsonl", "arrow", "arrows", "parquet"]
+
+
+def complete_files(_context: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from colonnade.cli.complete import files
+
+    return files(incomplete)
+
+
+def complete_tables(context: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from colonnade.cli.complete import tables
+
+    return tables(context, incomplete)
+
+
+def complete_columns(context: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from colonnade.cli.complete import columns
+
+    return columns(context, incomplete)
+
+
+file_argument = click.argument("file", shell_complete=complete_files)
+source_argument = click.argument("source", shell_complete=complete_files)
+target_argument = click.argument("target", shell_complete=complete_files)
+table_argument = click.argument("table", required=False, shell_complete=complete_tables)
 columns_option = click.option(
-    "-c", "--columns", multiple=True, metavar="A,B", help="Which columns, in this order; may be repeated."
-)
+    "-c", "--columns", multiple=True, metavar="A,B", help="Which columns, in this order; may be repeated.",
+    shell_complete=complete_columns,
+)  # fmt: skip
 trust_option = click.option(
     "--trust",
     type=click.Choice(["verified", "always", "never"]),
@@ -101,6 +131,11 @@ links_option = click.option(
     show_default=True,
     help="Which other files FILE may refer to: those in its folder or below, none, or any.",
 )
+missing_option = click.option(
+    "--missing", multiple=True, metavar="TEXT", help="In CSV and TSV, this string also means missing; repeatable."
+)
+delimiter_option = click.option("--delimiter", metavar="CHARACTER", help="What separates the fields of CSV.")
+force_option = click.option("--force", "force", is_flag=True, help="Replace the file if it exists.")
 explain_option = click.option("--explain", is_flag=True, help="Show which indexes and chunks would be read instead.")
 
 
@@ -241,16 +276,14 @@ def fix(file: str, dry_run: bool, as_json: bool) -> int:
 
 @command
 @file_argument
-@click.argument("source")
-@click.option("-t", "--table", help="The table to append to; may be left out when FILE holds one.")
+@source_argument
+@click.option(
+    "-t", "--table", shell_complete=complete_tables, help="The table to append to; may be left out when FILE holds one."
+)
 @click.option("--from", "source_table", metavar="TABLE", help="The table of SOURCE, if it is an HDF5 file.")
 @click.option("--create", is_flag=True, help="Create the table, and FILE, if they do not exist.")
-@click.option(
-    "--missing",
-    multiple=True,
-    metavar="TEXT",
-    help="In CSV and TSV, this string also means missing; repeatable.",
-)
+@missing_option
+@delimiter_option
 @links_option
 def append(
     file: str,
@@ -259,6 +292,7 @@ def append(
     source_table: str | None,
     create: bool,
     missing: tuple[str, ...],
+    delimiter: str | None,
     links: Links,
     as_json: bool,
 ) -> int:
@@ -271,12 +305,12 @@ def append(
 
     from colonnade.cli.rewrite import InputSource, append_rows
 
-    return append_rows(file, InputSource(Path(source), source_table, missing, links), table, create, as_json)
+    return append_rows(file, InputSource(Path(source), source_table, missing, links, delimiter), table, create, as_json)
 
 
 @command
-@click.argument("source")
-@click.argument("target")
+@source_argument
+@target_argument
 @click.option(
     "--layout", metavar="NAME", help="hep001, anndata or artifactdb; by default chosen from the suffix of TARGET."
 )
@@ -284,19 +318,50 @@ def append(
 @click.option(
     "--directory", is_flag=True, help="Create TARGET as an artifactdb directory, with the only table of SOURCE."
 )
-@click.option("--overwrite", is_flag=True, help="Replace TARGET if it exists.")
+@click.option("-t", "--table", metavar="PATH", help="Which table of an HDF5 SOURCE, or its name in an HDF5 TARGET.")
+@click.option("--format", "form", type=click.Choice(FILE_FORMATS), help="The format of TARGET.  [default: by suffix]")
+@click.option("--source-format", type=click.Choice(FILE_FORMATS), help="The format of SOURCE.  [default: by suffix]")
+@click.option(
+    "--types", multiple=True, metavar="COLUMN=TYPE,...", help="Types of columns of CSV or JSON lines, as in id=uint64."
+)
+@missing_option
+@delimiter_option
+@click.option("--force", "--overwrite", "overwrite", is_flag=True, help="Replace TARGET if it exists.")
 def convert(
-    source: str, target: str, layout: str | None, version: str | None, directory: bool, overwrite: bool, as_json: bool
-) -> int:
-    """Write SOURCE as TARGET with its tables in another layout.
+    source: str, target: str, layout: str | None, version: str | None, directory: bool, table: str | None,
+    form: str | None, source_format: str | None, types: tuple[str, ...], missing: tuple[str, ...],
+    delimiter: str | None, overwrite: bool, as_json: bool,
+) -> int:  # fmt: skip
+    """Write SOURCE as TARGET in another layout or format.
 
     From .h5ad to .h5, obs and var become HEP001 tables; from .h5 to .h5ad, HEP001 tables become data frames. Everything
     else is copied unchanged. If the layout cannot hold something, the command fails and writes no TARGET. SOURCE may be
     the directory, or the JSON metadata, of an ArtifactDB data frame.
+
+    Either may be a CSV, TSV, JSON-lines, Arrow or Parquet file instead, by its suffix (.csv, .csv.gz, .tsv, .jsonl,
+    .arrow, .feather, .arrows, .parquet). Several tables of SOURCE are written into a new folder, with --format. CSV and
+    JSON lines record no types: those of numbers, booleans and ISO times are found from the first rows, the others can
+    be given with --types. An empty CSV field is missing, a quoted one ("") is an empty string.
     """
     from colonnade.cli.rewrite import WantedOptions, convert_file
 
-    return convert_file(source, target, WantedOptions(layout, version, directory, overwrite), as_json)
+    wanted = WantedOptions(layout, version, directory, overwrite, table, form, source_format, types, missing, delimiter)
+    return convert_file(source, target, wanted, as_json)
+
+
+@command
+@source_argument
+@target_argument
+@force_option
+def copy(source: str, target: str, force: bool, as_json: bool) -> int:
+    """Copy SOURCE as of its last commit, also while another program changes it.
+
+    TARGET appears when it is complete. The metadata of ArtifactDB files are copied with them. SOURCE may be the
+    directory of an ArtifactDB data frame.
+    """
+    from colonnade.cli.rewrite import copy_file
+
+    return copy_file(source, target, force, as_json)
 
 
 @command
@@ -336,7 +401,7 @@ def repack(file: str, chunk_rows: int | Literal["auto"] | None, filters: str | N
 
 @command
 @file_argument
-@click.argument("given", nargs=-1, metavar="[TABLE] PREDICATE")
+@click.argument("given", nargs=-1, metavar="[TABLE] PREDICATE", shell_complete=complete_tables)
 @click.option(
     "-n", "n_rows", type=click.IntRange(min=1), help="How many rows at most.  [default: 20 as table, otherwise all]"
 )
@@ -344,12 +409,18 @@ def repack(file: str, chunk_rows: int | Literal["auto"] | None, filters: str | N
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["table", "csv", "tsv", "jsonl", "arrow", "parquet"]),
+    type=click.Choice(["table", *FILE_FORMATS]),
     help="How to write the rows.  [default: by the suffix of --output, otherwise table]",
 )
 @click.option(
-    "-o", "--output", "out", metavar="OUT", help="The file to write: .csv .tsv .jsonl .arrow .parquet; - is stdout."
+    "-o",
+    "--output",
+    "out",
+    metavar="OUT",
+    shell_complete=complete_files,
+    help="The file to write: .h5 .parquet .csv .tsv .jsonl .arrow; - is stdout.",
 )
+@force_option
 @click.option("--row-numbers", is_flag=True, help="Print the row numbers instead, one per line.")
 @click.option(
     "--sort-by", metavar="COLUMNS", help="Sort the rows, such as --sort-by ts,-energy: a minus is descending."
@@ -366,6 +437,7 @@ def where(
     columns: tuple[str, ...],
     form: str | None,
     out: str | None,
+    force: bool,
     row_numbers: bool,
     sort_by: str | None,
     sample: int | None,
@@ -385,15 +457,21 @@ def where(
     In CSV and JSON lines, times are ISO strings, bytes are hex digits, lists and structs are JSON. Exit code 1 when no
     row matches.
     """
-    from colonnade.cli.where import ReadOptions, find_rows
+    from colonnade.cli.choose import ReadOptions
 
-    wish = ReadOptions(columns, n_rows, form, out, row_numbers, explain, sort_by, sample, seed)
-    return find_rows(file, given, wish, trust, as_json, links)
+    wish = ReadOptions(columns, n_rows, form, out, row_numbers, explain, force, sort_by, sample, seed)
+    if out is None and form in (None, "table"):
+        from colonnade.cli.where import find_rows
+
+        return find_rows(file, given, wish, trust, as_json, links)
+    from colonnade.cli.export import write_rows
+
+    return write_rows(file, given, wish, trust, as_json, links)
 
 
 @command
 @file_argument
-@click.argument("given", nargs=-1, metavar="[TABLE] [PREDICATE]")
+@click.argument("given", nargs=-1, metavar="[TABLE] [PREDICATE]", shell_complete=complete_tables)
 @explain_option
 @trust_option
 @links_option
@@ -560,8 +638,8 @@ def sparse_defined(file: str, array: str | None, box: str | None, as_json: bool)
 
 
 @command_in(sparse, "convert")
-@click.argument("source")
-@click.argument("target")
+@source_argument
+@target_argument
 @click.option("--array", metavar="NAME", help="Which array or group of SOURCE, if it has several.")
 @click.option("--as", "new_name", metavar="NAME", help='Its name in TARGET; "matrix", or "X" for csr and csc groups.')
 @click.option(

@@ -22,10 +22,10 @@ from colonnade.cli.text import (
     units_text,
     value_text,
 )
-from colonnade.cli.values import plain_value, plain_values
 from colonnade.errors import ColonnadeError
 from colonnade.model import ColumnInfo
 from colonnade.pager.options import Links
+from colonnade.row_files.plain import plain_value, plain_values
 from colonnade.table import Column, Table
 from colonnade.table.show import size_text, type_word
 

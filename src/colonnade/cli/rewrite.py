@@ -13,14 +13,18 @@ from colonnade.cli.choose import asked_matches, matching, only_table
 from colonnade.cli.progress import counting_bytes, counting_rows
 from colonnade.cli.text import cell, open_console, plural
 from colonnade.converting import convert
+from colonnade.converting.row_files import row_format
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
-from colonnade.exchange.files import Types, rows_of
+from colonnade.layouts import LAYOUTS
 from colonnade.pager.options import Links
+from colonnade.pager.safe_files import check_regular
+from colonnade.row_files.base import TextOptions
+from colonnade.row_files.known import HDF5_SUFFIXES, format_of, known_suffixes
+from colonnade.row_files.types import Types, parse_types
 from colonnade.table import File, Table, open
+from colonnade.table.copying import copy
 from colonnade.table.show import size_text
-
-HDF5_ENDINGS = (".h5", ".hdf5", ".hdf", ".he5")
 
 
 @dataclass(frozen=True)
@@ -31,15 +35,21 @@ class InputSource:
     table: str | None
     missing: Sequence[str]
     links: Links = "folder"
+    delimiter: str | None = None
 
     @contextmanager
     def rows(self, types: Types) -> Iterator[object]:
-        if self.path.suffix.lower() not in HDF5_ENDINGS:
-            with rows_of(self.path, types, self.missing) as rows:
-                yield rows
+        known = format_of(self.path)
+        if known is None and self.path.suffix.lower() not in HDF5_SUFFIXES:
+            endings = ", ".join([HDF5_SUFFIXES[0], *known_suffixes()])
+            raise UsageError(f"cannot read rows from {self.path}: its name ends in none of {endings}")
+        check_regular(self.path)
+        if self.missing and (known is None or not known.is_text):
+            raise UsageError("--missing is for CSV and TSV files: other files mark missing values themselves")
+        if known is not None:
+            with known.open(self.path, TextOptions(types, self.missing, self.delimiter)) as stream:
+                yield stream
             return
-        if self.missing:
-            raise UsageError("--missing is for CSV and TSV files: a table marks missing values itself")
         with open(self.path, links=self.links) as opened:
             yield only_table(opened, self.table).batches()
 
@@ -98,15 +108,25 @@ class WantedOptions:
     version: str | None
     directory: bool
     overwrite: bool
+    table: str | None = None
+    format: str | None = None
+    source_format: str | None = None
+    types: Sequence[str] = ()
+    missing: Sequence[str] = ()
+    delimiter: str | None = None
 
 
 def convert_file(source: str, target: str, wanted: WantedOptions, as_json: bool) -> int:
-    with counting_bytes(f"converting {source}") as progress:
-        done = convert(source, target, **asdict(wanted), progress=progress)
+    options = {**asdict(wanted), "types": parse_types(wanted.types)}
+    is_hdf5 = row_format(Path(source), wanted.source_format, True) is row_format(Path(target), wanted.format, False)
+    counting = counting_bytes if is_hdf5 else counting_rows
+    with counting(f"converting {source}") as progress:
+        done = convert(source, target, **options, progress=progress)
     if as_json:
         print_json({"source": source, "target": target, **asdict(done)})
         return FINE if done.tables or done.copied else FINDINGS
-    what = f"{plural(len(done.tables), 'table')} written in the layout {done.layout}"
+    how = f"in the layout {done.layout}" if done.layout in LAYOUTS else f"as {done.layout}"
+    what = f"{plural(len(done.tables), 'table')} written {how}"
     names = f" ({', '.join(done.tables)})" if done.tables else ""
     unchanged = f", {plural(len(done.copied), 'table')} copied unchanged" if done.copied else ""
     indexes = f", {done.indexes:,} search {'index' if done.indexes == 1 else 'indexes'} rebuilt" if done.indexes else ""
@@ -116,6 +136,16 @@ def convert_file(source: str, target: str, wanted: WantedOptions, as_json: bool)
     if not done.tables and not done.copied:
         console.print(cell("it has no table that can be written in another layout (`colonnade ls` lists its contents)"))
         return FINDINGS
+    return FINE
+
+
+def copy_file(source: str, target: str, force: bool, as_json: bool) -> int:
+    with counting_bytes(f"copying {source}") as progress:
+        n_bytes = copy(source, target, overwrite=force, progress=progress)
+    if as_json:
+        print_json({"source": source, "target": target, "bytes": n_bytes})
+    else:
+        open_console().print(cell(f"{target}: {size_text(n_bytes)} copied from {source}"), soft_wrap=True)
     return FINE
 
 

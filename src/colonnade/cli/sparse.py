@@ -15,10 +15,10 @@ from rich.console import Console
 from colonnade.cli.answer import FINDINGS, FINE, Facts, NoTables, print_json, printable, stream_json
 from colonnade.cli.progress import waiting
 from colonnade.cli.text import cell, new_grid, open_console, plural
-from colonnade.cli.values import plain_value
 from colonnade.converting.sparse_matrices import convert
 from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.filters.names import filters_text
+from colonnade.row_files.plain import plain_value
 from colonnade.sparse import SparseArray, find_sparse, open_sparse, verify_sparse
 from colonnade.sparse.boxes import BoxKey
 from colonnade.sparse.selections import Coordinates

@@ -22,12 +22,12 @@ from colonnade.cli.text import (
     units_text,
     value_text,
 )
-from colonnade.cli.values import plain_value, plain_values
 from colonnade.errors import ColonnadeError
 from colonnade.indexes.known import Distinct
 from colonnade.pager.options import Links
 from colonnade.pager.receipts import Trust
 from colonnade.query.stats import ColumnStats
+from colonnade.row_files.plain import plain_value, plain_values
 from colonnade.table import Column, open
 from colonnade.table.show import rows_text, type_word
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
-from contextlib import closing
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import field
 from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
+
+from colonnade.converting import row_files
 from colonnade.converting.draft import LayoutOptions, TableDraft, draft_table
 from colonnade.converting.indexes import indexes_of
 from colonnade.dataclass import dataclass
@@ -19,18 +22,20 @@ from colonnade.layouts import LAYOUTS, located, named_layout, new_directory
 from colonnade.model import Progress
 from colonnade.nodes import Group
 from colonnade.nodes.paths import editable, group_at, join_path
+from colonnade.row_files.base import TextOptions
+from colonnade.row_files.sinks import check_target
+from colonnade.row_files.types import named_types
 from colonnade.sparse.opened import OpenTarget
 from colonnade.table import File, Table
 from colonnade.table import open as open_file
-
-OTHERS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".jsonl", ".json")
 
 
 @dataclass(slots=True)
 class Converted:
     """What was done: tables written in the other layout, tables that had it already (or are parts of mappings).
 
-    indexes: how many search indexes were rebuilt; notes: those that could not be, and why.
+    layout: the layout, or the format of a target that is not HDF5. indexes: how many search indexes were rebuilt.
+    notes: indexes that could not be, and what the target holds in another form or not at all.
 
     >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
     >>> done = cn.convert("run.h5", "run.h5ad")
@@ -54,34 +59,94 @@ def convert(
     directory: bool = False,
     overwrite: bool = False,
     progress: Progress | None = None,
+    table: str | None = None,
+    format: str | None = None,  # noqa: A002 - the name of the option everywhere
+    source_format: str | None = None,
+    types: Mapping[str, pa.DataType | str] | None = None,
+    missing: Sequence[str] = (),
+    delimiter: str | None = None,
 ) -> Converted:
-    """Write a file again with its tables in another layout; everything else is copied unchanged.
+    """Write a file again in another layout or format: HDF5, CSV, TSV, JSON lines, Arrow or Parquet.
 
+    From HDF5 to HDF5, every table is written in another layout, and everything else is copied unchanged.
     layout: "hep001", "anndata" or "artifactdb"; by the suffix of the target when it is not given (`.h5ad` and `.h5mu`:
     "anndata"). version, directory: of "artifactdb", as for `write`; a directory takes the only table of a file that
     holds nothing else. Data frames in mappings (obsm, uns) are elements, and are copied. What the layout cannot hold is
     refused by name, and no new file is written. Rows are streamed: memory does not grow with them. Categories and their
     order, row labels, nullable types, missing rows and attributes come back exactly on the way back. Search indexes are
     rebuilt with the same kinds, columns and options; one that cannot be rebuilt is reported in `notes` of the result.
-    progress: called with bytes done and in all.
+
+    format, source_format: "hdf5", "csv", "tsv", "jsonl", "arrow", "arrows" or "parquet"; by default chosen by suffixes
+    (.h5, .csv, .csv.gz, .jsonl, .parquet and so on). table: which table of an HDF5 source, or the name of the one in
+    the target. Several tables become files of a format in a folder: name a new folder, and the format. types, missing:
+    of a CSV, TSV or JSON-lines source, {column: Arrow type}, and strings that mean a missing value besides the empty
+    field. delimiter: of CSV. What the target cannot hold is refused by name, or reported in `notes`.
+
+    progress: called with bytes done and in all; with rows if one of the files is not HDF5.
 
     >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
     >>> cn.convert("run.h5", "run.h5ad").tables
     ['/events']
     >>> cn.open_table("run.h5ad").layout
     'anndata'
+    >>> cn.convert("run.h5", "run.csv").notes
+    []
+    >>> cn.convert("run.csv", "again.h5", types={"ts": "int16"}).tables
+    ['/run']
     """
+    path = Path(target)
+    files = row_files.RowFiles(
+        None if isinstance(source, File) else row_files.row_format(Path(source), source_format, is_source=True),
+        row_files.row_format(path, format, is_source=False),
+        table,
+        TextOptions(named_types(types), missing, delimiter),
+    )
+    row_files.check_text_options(files)
+    if files.target is not None:
+        for option in [name for name, value in (("layout", layout), ("version", version)) if value is not None]:
+            raise UsageError(f"{option} is for HDF5 files, {path} is {files.target.name}")
+        return _convert_to_row_file(source, path, files, overwrite, progress)
     into = _directory_layout() if directory and layout is None else _layout(target, layout)
     named_layout(into).create(version, directory)  # refuses what the layout does not have
     options: LayoutOptions = {"version": version, "directory": directory}
-    if Path(target).exists() and not overwrite:
-        raise UsageError(f"{os.fspath(target)} already exists (overwrite=True, or --overwrite, replaces it)")
+    if path.exists() and not overwrite:
+        raise UsageError(f"{path} already exists (overwrite=True, or --force, replaces it)")
+    if files.source is not None and not isinstance(source, File):
+        row_files.check_differ(source, path)
+        return Converted(into, [row_files.import_rows(Path(source), path, files, into, options, progress)])
+    if table is not None:
+        raise UsageError("table (--table) is for row files: every table of an HDF5 file is converted")
     if isinstance(source, File):
         return _converted(source, target, into, options, progress)
-    if Path(target).exists() and Path(source).exists() and Path(located(source)[0]).samefile(located(target)[0]):
+    if path.exists() and Path(source).exists() and Path(located(source)[0]).samefile(located(target)[0]):
         raise UsageError("a file cannot be converted into itself: name another target")
     with open_file(source) as file:
         return _converted(file, target, into, options, progress)
+
+
+def _convert_to_row_file(
+    source: str | os.PathLike[str] | File,
+    target: Path,
+    files: row_files.RowFiles,
+    overwrite: bool,
+    progress: Progress | None,
+) -> Converted:
+    assert files.target is not None  # checked by the caller
+    row_files.check_differ(source, target)
+    is_folder = target.is_dir() or not (target.suffix or target.exists())
+    if not is_folder or files.source is not None:
+        check_target(target, overwrite)
+    if files.source is not None and not isinstance(source, File):
+        return Converted(
+            files.target.name, [str(source)], notes=row_files.convert_rows(Path(source), target, files, progress)
+        )
+    with nullcontext(source) if isinstance(source, File) else open_file(source) as file:
+        if is_folder and files.table is None:
+            paths, notes = row_files.export_tables(file, target, files, progress)
+        else:
+            path, notes = row_files.export_table(file, target, files, progress)
+            paths = [path]
+    return Converted(files.target.name, paths, notes=notes)
 
 
 def _converted(
@@ -103,7 +168,7 @@ def _into_directory(
             "by itself, with colonnade.write(..., directory=True)"
         )
     table = source[paths[0]]
-    others = list(_other_paths(source, table.path))
+    others = list(row_files.other_paths(source, [table.path]))
     if others:
         raise UsageError(
             f"a directory holds one table, {', '.join(others[:5])} of {source.name} would be lost: convert the file, "
@@ -121,15 +186,6 @@ def _into_directory(
     return Converted(layout, [table.path], indexes=indexes.built, notes=notes)
 
 
-def _other_paths(source: File, path: str) -> Iterator[str]:
-    """The objects of a file outside a table, except the groups that contain the table."""
-    group, here = group_at(source._handle.library_root, "/"), ""
-    for part in [part for part in path.split("/") if part]:
-        yield from (join_path(here or "/", child.name) for child in group.children() if child.name != part)
-        here = join_path(here or "/", part)
-        group = group_at(group, part)
-
-
 def _directory_layout() -> str:
     """The layout whose tables can be directories."""
     return next(name for name, layout in LAYOUTS.items() if layout.sidecars is not None)
@@ -137,8 +193,6 @@ def _directory_layout() -> str:
 
 def _layout(target: str | os.PathLike[str], layout: str | None) -> str:
     suffix = Path(target).suffix.lower()
-    if suffix in OTHERS:
-        raise UsageError(f"convert writes HDF5 files, not {suffix}: `colonnade where FILE TABLE true -o OUT` does that")
     if layout is not None:
         return named_layout(layout).name
     implied = (name for name, known in LAYOUTS.items() if suffix in known.conversion.suffixes)

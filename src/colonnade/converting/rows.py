@@ -10,6 +10,7 @@ from colonnade.errors import CorruptError
 from colonnade.exchange.sources import Source
 from colonnade.layouts.conversion import RowCheck
 from colonnade.table import Table
+from colonnade.table.exporting import no_rows
 
 
 def rows_of(table: Table, names: Mapping[str, str], check: RowCheck) -> Source:
@@ -31,7 +32,7 @@ def _batches(table: Table, schema: pa.Schema, check: RowCheck) -> Iterator[pa.Re
         columns = [_cast(column, field) for column, field in zip(batch.columns, schema, strict=True)]
         yield pa.record_batch(columns, schema=schema)
     if not len(table):
-        empty = [_no_rows(table, old.name, new.type) for old, new in zip(table.schema, schema, strict=True)]
+        empty = [no_rows(table, old.name, new.type) for old, new in zip(table.schema, schema, strict=True)]
         yield pa.record_batch(empty, schema=schema)
 
 
@@ -43,12 +44,3 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
             f"values are not {field.type}, as the attribute arrow_type declares: {error}",
             column=field.name,
         ) from error
-
-
-def _no_rows(table: Table, name: str, kind: pa.DataType) -> pa.Array:
-    """An array without rows; for a categorical, with its categories."""
-    if not pa.types.is_dictionary(kind):
-        return pa.nulls(0, kind)
-    stored = table[name].categories
-    categories = pa.array([] if stored is None else stored, kind.value_type)
-    return pa.DictionaryArray.from_arrays(pa.array([], kind.index_type), categories, ordered=kind.ordered)

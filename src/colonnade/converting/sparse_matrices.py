@@ -5,7 +5,6 @@ If cells are not read in the order in which they must be written, a temporary se
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -22,6 +21,7 @@ from colonnade.edit.matrix_market import is_matrix_market, read_matrix_market, w
 from colonnade.edit.sparse_write import write_sparse
 from colonnade.errors import FormatError, UsageError
 from colonnade.nodes.members import is_array
+from colonnade.pager.scratch import ScratchFolder
 from colonnade.sparse.array import SparseArray, find_sparse, open_sparse
 from colonnade.sparse.create import Filters, SparseOptions
 from colonnade.sparse.opened import change_path
@@ -171,10 +171,8 @@ def _sorted(given: SparseArray | SparseMatrix | CellStream, n_threads: int | Non
         yield given
         return
     with (
-        tempfile.TemporaryDirectory(prefix="colonnade-") as folder,
-        write_sparse(
-            Path(folder) / "sorted.h5", "matrix", _stream(given), SparseOptions(), n_threads=n_threads
-        ) as array,
+        ScratchFolder() as folder,
+        write_sparse(folder / "sorted.h5", "matrix", _stream(given), SparseOptions(), n_threads=n_threads) as array,
     ):
         yield array
 

@@ -43,7 +43,7 @@ def _open(path: Path) -> IO[bytes]:
 @contextmanager
 def _create(path: Path) -> Iterator[IO[bytes]]:
     """A file that appears under its name only when it is complete."""
-    with written_whole(path) as stream:
+    with written_whole(path, sweeps=True) as stream:
         if not path.name.lower().endswith(".gz"):
             yield stream
             return

@@ -51,6 +51,15 @@ class Source:
     is_pandas: bool = False
 
 
+@dataclass
+class RowStream:
+    """Rows of a known schema, batch by batch, and how many there are if that is known: what row files are read as."""
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+    n_rows: int | None = None
+
+
 def source_from(data: object, unnamed: str = "index") -> Source:
     """The data as a Source; raises a UsageError for data that cannot be a table.
 
@@ -67,6 +76,10 @@ def source_from(data: object, unnamed: str = "index") -> Source:
 def _source_from(data: object, unnamed: str = "index") -> Source:
     if isinstance(data, Source):
         return data
+    if isinstance(data, RowStream):
+        schema, labels, ranges = _pandas_labels(data.schema, unnamed)
+        source = Source(schema, _from_reader(data.batches, schema), data.n_rows, labels, ranges)
+        return _with_arrow_notes(source, data.schema)
     if isinstance(data, pa.Table):
         return _source_from_table(data, unnamed)
     if isinstance(data, pa.RecordBatch):

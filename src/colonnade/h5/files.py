@@ -44,7 +44,7 @@ from colonnade.pager.marks import journal_path
 from colonnade.pager.options import Care, Links, Mode, Target, stream_size
 from colonnade.pager.readers import read_between_commits, wait_for_commit, wait_for_other_writers
 from colonnade.pager.recovery import clear_place, roll_back
-from colonnade.pager.safe_files import part_path
+from colonnade.pager.safe_files import check_regular, hold, part_path
 from colonnade.pager.sources import ByteSource, JournaledBytes, StreamBytes
 
 _BOUNDS = ("earliest", "latest")
@@ -543,6 +543,8 @@ def _check_stream(stream: IO[bytes], name: str) -> None:
 
 
 def _open_path(path: Path, mode: Mode, large_root: bool, care: Care) -> FileHandle:
+    if path.exists() and not path.is_dir():
+        check_regular(path, "open")
     empty = path.is_file() and path.stat().st_size == 0
     if mode == "w" or (mode == "a" and (empty or not path.exists())):
         return _create_aside(path, large_root, care)
@@ -743,6 +745,7 @@ def _create(path: Path, large_root: bool, care: Care, lock: WriterLock | None) -
     if large_root:
         creation.set_attr_creation_order(h5p.CRT_ORDER_TRACKED)
     journaled = JournaledFile(aside, disk.DISK, care.durability, create=True, aside=True, library=HDF5_LOCK)
+    hold(journaled.descriptor)
     handle = h5f.create(os.fsencode(path), h5f.ACC_TRUNC, fcpl=creation, fapl=_access_list(journaled))
     h5 = _journaled_h5(handle, journaled, "folder")
     return FileHandle(h5, str(path), journaled=journaled, lock=lock, aside=aside)
@@ -761,6 +764,7 @@ def _write_aside(
     from colonnade.h5.filters import creation_like
 
     journaled = JournaledFile(aside, disk.DISK, care.durability, create=True, library=HDF5_LOCK)
+    hold(journaled.descriptor)
     try:
         creation = creation_like(source.id)
         made = h5f.create(os.fsencode(aside), h5f.ACC_TRUNC, fcpl=creation, fapl=_access_list(journaled))

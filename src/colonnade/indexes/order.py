@@ -22,7 +22,7 @@ from colonnade.columns.keys import Keys, join, keys_of
 from colonnade.columns.strings import Places
 
 if TYPE_CHECKING:
-    import tempfile
+    from colonnade.pager.scratch import ScratchFolder
 
 
 class SortOrder(Protocol):
@@ -44,7 +44,7 @@ class sorter:  # noqa: N801 - used like a function: `with sorter(memory) as orde
         self._bytes = 0
         self._tails: tuple[list[Places], list[Places]] = ([], [])
         self._runs: list[tuple[Path, Path]] = []
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: ScratchFolder | None = None
         self.n_missing = self.n_nan = 0
 
     def __enter__(self) -> sorter:
@@ -58,7 +58,7 @@ class sorter:  # noqa: N801 - used like a function: `with sorter(memory) as orde
     def close(self) -> None:
         """Remove the files, if there are any."""
         if self._folder is not None:
-            self._folder.cleanup()
+            self._folder.close()
 
     def add(self, first_row: int, keys: Keys) -> None:
         """Take the next rows."""
@@ -83,12 +83,12 @@ class sorter:  # noqa: N801 - used like a function: `with sorter(memory) as orde
 
     def _spill(self) -> None:
         """Write the collected keys as a sorted run."""
-        import tempfile
-
         if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="colonnade-sort-")
+            from colonnade.pager.scratch import ScratchFolder
+
+            self._folder = ScratchFolder()
         keys, rows = self._sorted()
-        name = Path(self._folder.name) / str(len(self._runs))
+        name = self._folder.path / str(len(self._runs))
         paths = name.with_suffix(".keys"), name.with_suffix(".rows")
         with pa.OSFile(str(paths[0]), "wb") as file, pa.ipc.new_file(file, pa.schema([("k", keys.array.type)])) as out:
             out.write_batch(pa.record_batch([keys.array], names=["k"]))

@@ -19,7 +19,7 @@ from colonnade.nodes.paths import encode_name
 from colonnade.nodes.protocols import Notes
 
 __all__ = [
-    "LAYOUTS", "Create", "Layout", "NewSidecars", "NewWriter", "ResumedWriter", "check_lengths",
+    "LAYOUTS", "Create", "Layout", "NewSidecars", "NewWriter", "ResumedWriter", "check_lengths", "copy_sidecars",
     "follow_file", "later_revision", "layout_of", "listed_columns", "located", "named_layout", "new_directory",
 ]  # fmt: skip
 
@@ -88,6 +88,13 @@ def new_directory(layout: str, folder: Path) -> tuple[Path, str]:
     if sidecars is None:
         raise UsageError(f"version= and directory= are for the layout 'artifactdb', not {layout!r}")
     return sidecars.new_directory(folder)
+
+
+def copy_sidecars(source: Path, target: Path) -> None:
+    """Copy the sidecar files of a file that was copied, for its copy."""
+    for layout in LAYOUTS.values():
+        if layout.sidecars is not None:
+            layout.sidecars.copy(source, target)
 
 
 def follow_file(file: Path) -> None:

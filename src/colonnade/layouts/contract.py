@@ -271,6 +271,9 @@ class Sidecars(Protocol):
     def follow(self, file: Path, /) -> None:
         """Update the sidecar files of a file that was changed and closed."""
 
+    def copy(self, source: Path, target: Path, /) -> None:
+        """Copy the sidecar files of a file for its copy, with the name and the checksum of the copy."""
+
 
 def _keep_lengths(_root: Group, _table: str) -> None:
     pass

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal
 from colonnade.errors import ConflictError
 from colonnade.pager.disk import Disk
 from colonnade.pager.interrupts import pause, shielded
-from colonnade.pager.safe_files import open_existing, open_or_create
+from colonnade.pager.safe_files import open_existing, open_or_create, sweep_parts
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -74,6 +74,7 @@ class WriterLock:
         self._request_path = request_path(path)
         self._process = os.getpid()
         self._holder: Holder = {}
+        self._is_after_crash = False
         self._descriptor = self._acquire(time.monotonic() + timeout)
 
     def _acquire(self, deadline: float) -> int:
@@ -84,6 +85,7 @@ class WriterLock:
             tries += 1
             descriptor = self._try()
             if descriptor is not None:
+                self._sweep()
                 return descriptor
             if tries >= _LEAST_TRIES and time.monotonic() >= deadline:
                 holder = read_holder(self._path)
@@ -94,6 +96,11 @@ class WriterLock:
                     holder=holder,
                 )
             pause(_PAUSE * random())
+
+    def _sweep(self) -> None:
+        """Remove what the last holder was writing next to the file, if it was killed."""
+        if self._is_after_crash:
+            sweep_parts(self._path)
 
     def _try(self) -> int | None:
         """The locked descriptor, or None while another writer holds the lock."""
@@ -109,7 +116,7 @@ class WriterLock:
         is_ours = False
         try:
             if _take(descriptor, self._lock_path) and _is_still(descriptor, self._lock_path):
-                self._check_ours(descriptor)
+                self._is_after_crash = self._check_ours(descriptor)
                 self._holder = {
                     "colonnade": "lock",
                     "pid": os.getpid(),
@@ -126,14 +133,18 @@ class WriterLock:
                 os.close(descriptor)
         return descriptor if is_ours else None
 
-    def _check_ours(self, descriptor: int) -> None:
-        """Raise if the file with the name of the lock is not a lock, so that it is not overwritten."""
+    def _check_ours(self, descriptor: int) -> bool:
+        """Raise if the file with the name of the lock is not a lock, so that it is not overwritten.
+
+        Returns whether its last holder was killed: whoever releases the lock removes the file.
+        """
         content = os.pread(descriptor, _MOST_HOLDER_BYTES, 0)
         if content.strip(b" \0") and not content.startswith(_BEGINS):
             raise ConflictError(
                 f"cannot change {self._path}: {self._lock_path} is not a lock of colonnade. Move that file away",
                 path=str(self._path),
             )
+        return bool(content.strip(b" \0"))
 
     def _write_holder(self, descriptor: int) -> None:
         """Write the holder of the lock and the number of commits, in one write of constant length, so never torn."""
@@ -156,8 +167,10 @@ class WriterLock:
             return  # without flock, readers cannot ask
         try:
             deadline = time.monotonic() + _PATIENCE
-            while not _take(descriptor, self._request_path) and time.monotonic() < deadline:
+            while not (is_free := _take(descriptor, self._request_path)) and time.monotonic() < deadline:
                 time.sleep(_PAUSE / 4)
+            if is_free and os.fstat(descriptor).st_size == 0 and _is_still(descriptor, self._request_path):
+                self._request_path.unlink(missing_ok=True)  # its readers were killed
         finally:
             os.close(descriptor)
 

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from colonnade.pager.safe_files import written_whole
+from colonnade.pager.safe_files import sweep_folder_once, written_whole
 
 Trust = Literal["verified", "always", "never"]
 IndexKey = tuple[str, str, str]
@@ -109,6 +109,7 @@ def save_receipts(path: Path, receipts: Receipts, state: list[int]) -> None:
             target.unlink(missing_ok=True)
             return
         target.parent.mkdir(parents=True, exist_ok=True)
+        sweep_folder_once(target.parent)
         with written_whole(target) as stream:
             stream.write(json.dumps(content).encode())
     except OSError:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Never
 
@@ -20,7 +21,7 @@ from colonnade.table.file import File, open
 from colonnade.table.table import Table
 
 if TYPE_CHECKING:
-    from colonnade.edit.create import WriteMode
+    from colonnade.edit.create import TableOptions, WriteMode
     from colonnade.predicate.tree import Predicate
 
 
@@ -130,7 +131,7 @@ def write(
     >>> len(cn.read("run.h5", "events"))
     4
     """
-    from colonnade.edit.create import TableOptions, check_place, prepare, refuse_unknown
+    from colonnade.edit.create import TableOptions, refuse_unknown
 
     refuse_unknown(unknown, "write", write)
     options = TableOptions(
@@ -138,8 +139,23 @@ def write(
         index=index, layout=layout, version=version, directory=directory, anndata=anndata,
         allow_reserved=allow_reserved,
     )  # fmt: skip
-    if directory:
-        target, table = _in_directory(target, layout)
+    write_with(target, data, table, mode, options, progress)
+
+
+def write_with(
+    target: Target,
+    data: object,
+    table: str,
+    mode: WriteMode | Literal["append"],
+    options: TableOptions,
+    progress: Progress | None,
+    complete: Callable[[File], None] | None = None,
+) -> None:
+    """Write data as `write` does. complete: changes the file further, in the same commit, unless rows are appended."""
+    from colonnade.edit.create import check_place, prepare
+
+    if options.directory:
+        target, table = _in_directory(target, options.layout)
     hdf5_file, notes = located(target)
     if mode == "append":
         if _append_to(target, hdf5_file, table, data, progress):
@@ -151,8 +167,10 @@ def write(
             file._consistent(lambda: check_place(file._handle.root, file._absolute(table), mode, draft))
     handle = open_file(hdf5_file, "a", large_root=draft.large_attributes and table.strip("/") == "")
     handle.notes |= notes
-    with File(handle) as file:
+    with File(handle) as file, file.transaction() if complete is not None else nullcontext():
         file._write(table, draft, mode, progress)
+        if complete is not None:
+            complete(file)
 
 
 def _in_directory(target: Target, layout: str) -> tuple[Path, str]:

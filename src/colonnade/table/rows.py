@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, SupportsIndex, overload
+from typing import TYPE_CHECKING, Literal, Never, SupportsIndex, overload
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     import polars
 
     from colonnade.columns.read import ColumnReader
+    from colonnade.edit.create import WriteMode
     from colonnade.exchange.numpy_out import StringsAs
+    from colonnade.model import ColumnOptions, Progress
+    from colonnade.pager.options import Target
     from colonnade.predicate.bound import Bound
     from colonnade.predicate.columns import Expression
     from colonnade.predicate.expressions import Subject, Term
@@ -422,6 +425,51 @@ class ReadableRows(Sealed):
 
         names = group_names(by)
         return self._file._consistent(lambda: histogram_of(self._query(), column, bins, range, names))
+
+    def write(
+        self,
+        target: Target,
+        table: str | None = None,
+        *,
+        mode: WriteMode | Literal["append"] = "error",
+        progress: Progress | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        units_vocabulary: str | None = None,
+        columns: Mapping[str, ColumnOptions | Mapping[str, object]] | None = None,
+        labels: Sequence[str] | Mapping[str, object] | None = None,
+        index: Mapping[str, str | Sequence[str]] | None = None,
+        layout: str = "hep001",
+        version: str | tuple[int, int] | None = None,
+        directory: bool = False,
+        anndata: bool | Literal["0.7"] = False,
+        allow_reserved: bool = False,
+        **unknown: Never,
+    ) -> None:
+        """Write the rows to another file, batch by batch: as a table of an HDF5 file, or as a file of rows.
+
+        The parameters are those of `colonnade.write`. What is not specified is taken from the table that is read: its
+        path, title and description, labels, units, descriptions, fills, categories and attributes. A target that ends
+        in .csv, .tsv, .jsonl, .arrow, .arrows or .parquet becomes a file of that format, without the options of HDF5
+        files; mode="replace" replaces it.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.where("energy > 5").write("high.h5")
+        >>> cn.read("high.h5", "events").to_pydict()
+        {'ts': [2, 3], 'energy': [7.0, 6.0]}
+        >>> t.write("run.parquet")
+        """
+        from colonnade.edit.create import TableOptions, refuse_unknown
+        from colonnade.table.exporting import write_query
+
+        refuse_unknown(unknown, "write", ReadableRows.write)
+        options = TableOptions(
+            title=title, description=description, units_vocabulary=units_vocabulary, columns=columns, labels=labels,
+            index=index, layout=layout, version=version, directory=directory, anndata=anndata,
+            allow_reserved=allow_reserved,
+        )  # fmt: skip
+        write_query(self._query(), target, table, mode, options, progress)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         query = self._query()

@@ -15,6 +15,7 @@ from colonnade.layouts.artifactdb.metadata import (
     Metadata,
     items_in,
     md5_of,
+    metadata_beside,
     object_in,
     read_claim,
     stored_metadata,
@@ -25,7 +26,7 @@ from colonnade.opening import open_file
 from colonnade.pager.safe_files import written_whole
 
 if TYPE_CHECKING:
-    from colonnade.values import JsonObject
+    from colonnade.values import Json, JsonObject
 
 
 def follow(file: Path) -> None:
@@ -33,6 +34,38 @@ def follow(file: Path) -> None:
     metadata = stored_metadata(file)
     if metadata is not None:
         write_anew(file, metadata, described_frame(file, metadata.group))
+
+
+def copy_documents(source: Path, target: Path) -> None:
+    """Copy the metadata of a file and the folder of its levels, with the paths that the copy has."""
+    levels = source.with_name(f"{source.name}.levels")
+    for document in [metadata_beside(source), *sorted(levels.glob("*.json"))]:
+        copied = metadata_beside(target) if document.parent == source.parent else _level_path(target, document)
+        copied.parent.mkdir(exist_ok=True)
+        write_json(copied, _moved(json.loads(document.read_bytes()), source.name, target.name))
+    for values in sorted(levels.glob("*.csv.gz")):
+        write_bytes(_level_path(target, values), values.read_bytes())
+
+
+def _level_path(target: Path, level: Path) -> Path:
+    return target.with_name(f"{target.name}.levels") / level.name
+
+
+def _moved(value: JsonObject, before: str, after: str) -> JsonObject:
+    """A document with the paths of a file and of its levels replaced, wherever they are."""
+
+    def moved(item: Json) -> Json:
+        if isinstance(item, dict):
+            return {key: moved(inner) for key, inner in item.items()}
+        if isinstance(item, list):
+            return [moved(inner) for inner in item]
+        if isinstance(item, str) and item.rsplit("/", 1)[-1] == before:
+            return after
+        if isinstance(item, str) and item.startswith(f"{before}.levels/"):
+            return after + item.removeprefix(before)
+        return item
+
+    return {key: moved(item) for key, item in value.items()}
 
 
 def write_anew(file: Path, metadata: Metadata, info: TableInfo | None) -> None:

@@ -12,7 +12,16 @@ from colonnade.model import Breach
 from colonnade.nodes.protocols import Notes
 
 following_table = following_annotations
-__all__ = ["Annotations", "declared_variant", "follow", "following_table", "locate", "new_directory", "not_located"]
+__all__ = [
+    "Annotations",
+    "copy",
+    "declared_variant",
+    "follow",
+    "following_table",
+    "locate",
+    "new_directory",
+    "not_located",
+]
 
 
 def locate(path: Path) -> tuple[Path, Notes] | None:
@@ -50,3 +59,13 @@ def follow(file: Path) -> None:
         from colonnade.layouts.artifactdb.documents import follow as follow_metadata
 
         follow_metadata(file)
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copy the metadata of a file, and its levels, for a copy of the file: with its name and its checksum."""
+    if metadata_beside(source).is_file():
+        from colonnade.layouts.artifactdb.documents import copy_documents
+        from colonnade.layouts.artifactdb.documents import follow as follow_metadata
+
+        copy_documents(source, target)
+        follow_metadata(target)
