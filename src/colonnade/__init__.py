@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from colonnade.sparse.measure import SectionSize, StoredSize
     from colonnade.table import Column, File, Query, RawRows, Table, open, open_table, read, write
     from colonnade.table.checking import check, fix
+    from colonnade.table.references import Reference, ReferencedArray, ReferencedGroup
     from colonnade.table.sparse import create_sparse, open_sparse, write_sparse
     from colonnade.versions import show_versions
 
@@ -77,7 +78,8 @@ __all__ = [
     "Column", "ColumnInfo", "ColumnName", "ColumnOptions", "ColumnRead", "ColumnStats", "Converted", "Coo",
     "Dataspace", "Distinct", "File", "FilterInfo", "Finding", "Findings", "Fixed", "Found", "IndexInfo",
     "IndexSkipped", "IndexUsed", "Leaf", "LibraryRead", "Lists", "Masked", "Members", "Nullable", "OtherColumn",
-    "Plain", "Plan", "Pointers", "Predicate", "Query", "RawRows", "Repair", "SectionSize", "Sectioned", "Selection",
+    "Plain", "Plan", "Pointers", "Predicate", "Query", "RawRows", "Reference",
+    "ReferencedArray", "ReferencedGroup", "Repair", "SectionSize", "Sectioned", "Selection",
     "SparseArray", "SparseInfo", "SparseMatrix", "StorageLayout", "StoredField", "StoredSize", "StoredType",
     "Table", "TableInfo", "__version__", "check", "col", "column", "convert", "create_sparse", "errors", "fix",
     "from_anndata", "open", "open_sparse", "open_table", "read", "read_element", "show_versions", "to_anndata",
@@ -108,6 +110,7 @@ _NAMES_IN = {
     "sparse.measure": "SectionSize StoredSize",
     "table": "Column File Query RawRows Table open open_table read write",
     "table.checking": "check fix",
+    "table.references": "Reference ReferencedArray ReferencedGroup",
     "table.sparse": "create_sparse open_sparse write_sparse",
     "versions": "show_versions",
 }

@@ -13,13 +13,14 @@ from dataclasses import field
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.arrow_types import plain_array, python_values
+from colonnade.columns.arrow_types import plain_array, python_values, taken
 from colonnade.columns.carried import CarriedWriter, is_carried
 from colonnade.columns.mapping import arrow_type, implied_units, plain_type
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.writer import WrittenColumn
 from colonnade.dataclass import dataclass, replace
 from colonnade.edit.index import Indexes
+from colonnade.edit.references import ReferenceMaker
 from colonnade.errors import DataError, FormatError, UnsupportedError, UsageError, rows_as
 from colonnade.exchange.arrays import column_from, declares_strings
 from colonnade.exchange.pandas_in import is_series
@@ -181,9 +182,10 @@ def append(
     writers.checked = None if source.ranges else source.schema
     first = table.info.n_rows
     done = 0
+    referring = ReferenceMaker(table.group)
     for batch in source.batches:
         for writer, kind in writers.of_columns:
-            values = _values(batch, writer.name, source, done)
+            values = referring(_values(batch, writer.name, source, done), writer.name, first + done, kind)
             is_plain = not isinstance(writer, CarriedWriter)
             writer.write(_fitting(values, kind, writer.name, first + done) if is_plain else values)
         done += batch.num_rows
@@ -411,8 +413,9 @@ def update(table: OpenTable, name: str, rows: Iterable[int] | np.ndarray, values
     order = np.argsort(numbers, kind="stable")
     numbers = numbers[order]
     writer = table.resume(column)
-    array = array.take(pa.array(order))
+    array = taken(array, order)
     with rows_as(lambda position: int(numbers[position])):
+        array = ReferenceMaker(table.group)(array, name, 0, arrow_type(column))
         is_plain = not isinstance(writer, CarriedWriter)
         writer.overwrite(numbers, _fitting(array, arrow_type(column), name, 0) if is_plain else array)
     written = [writer.finish()]
@@ -469,6 +472,7 @@ def _write_whole(
     table: OpenTable, name: str, array: pa.Array, options: ColumnOptions, is_label: bool = False
 ) -> WrittenColumn:
     """New datasets with these rows; they are not attached as a column yet."""
+    array = ReferenceMaker(table.group)(array, name, 0)
     writer = table.layout.create().new_writer(name, array.type, options, False, is_label)
     writer.start(table.group, array.slice(0, DEFAULT_CHUNK_ROWS), len(array), DEFAULT_CHUNK_ROWS)
     for first in range(0, len(array), DEFAULT_CHUNK_ROWS):
