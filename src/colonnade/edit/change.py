@@ -17,8 +17,9 @@ from colonnade.columns.arrow_types import plain_array, python_values, taken
 from colonnade.columns.carried import CarriedWriter, is_carried
 from colonnade.columns.mapping import arrow_type, implied_units, plain_type
 from colonnade.columns.read import ColumnReader
-from colonnade.columns.writer import WrittenColumn
+from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.dataclass import dataclass, replace
+from colonnade.edit.create import limit_of_chunks
 from colonnade.edit.index import Indexes
 from colonnade.edit.references import ReferenceMaker
 from colonnade.errors import DataError, FormatError, UnsupportedError, UsageError, rows_as
@@ -179,6 +180,10 @@ def append(
     indexes = table.indexes.open()  # before a column without chunks is copied into chunks
     if writers is None or defined:
         writers = Writers([(table.resume(column), arrow_type(column)) for column in table.info.members])
+        most = limit_of_chunks(sum(column.type.size for column in table.info.members))
+        for writer, _ in writers.of_columns:
+            if isinstance(writer, ColumnWriter):
+                writer.most_chunk_rows = most
     writers.checked = None if source.ranges else source.schema
     first = table.info.n_rows
     done = 0

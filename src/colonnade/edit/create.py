@@ -542,5 +542,9 @@ def _most_chunk_rows(first: list[pa.RecordBatch]) -> int:
     rows = sum(batch.num_rows for batch in first)
     if rows == 0:
         return FEWEST_CHUNK_ROWS
-    row_bytes: int = max(1, sum(_bytes_of(batch) for batch in first) // rows)
-    return max(FEWEST_CHUNK_ROWS, min(DEFAULT_CHUNK_ROWS, FIRST_ROWS_BYTES // row_bytes))
+    return limit_of_chunks(sum(_bytes_of(batch) for batch in first) // rows)
+
+
+def limit_of_chunks(row_bytes: int) -> int:
+    """The most rows in a chunk for rows of these bytes in all columns together."""
+    return max(FEWEST_CHUNK_ROWS, min(DEFAULT_CHUNK_ROWS, FIRST_ROWS_BYTES // max(row_bytes, 1)))

@@ -26,7 +26,7 @@ from colonnade.model import (
     TableInfo,
     shown_name,
 )
-from colonnade.nodes.attributes import Attributes, read_values
+from colonnade.nodes.attributes import OPTIONS_SET, Attributes, read_values
 from colonnade.nodes.elements import column_node
 from colonnade.nodes.paths import editable
 from colonnade.table.attributes import check_names
@@ -502,7 +502,8 @@ class Table(ReadableRows):
                 rows, _ = self._layout.open_column(self._group, column)
                 attributes = rows.attributes() if is_sectioned(rows) else {}
                 return {key: attributes[key] for key in attributes if key not in self._layout.column_attributes}
-            return read_values(column_node(self._group, column), self._layout.column_attributes, only)
+            owned = (*self._layout.column_attributes, OPTIONS_SET)
+            return read_values(column_node(self._group, column), owned, only)
 
         return self._file._consistent(read)
 
