@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from colonnade.table.checking import check, fix
     from colonnade.table.copying import copy
     from colonnade.table.describing import Description
+    from colonnade.table.references import Reference, ReferencedArray, ReferencedGroup
     from colonnade.table.sparse import create_sparse, open_sparse, write_sparse
     from colonnade.versions import show_versions
 
@@ -83,11 +84,12 @@ __all__ = [
     "Column", "ColumnInfo", "ColumnName", "ColumnOptions", "ColumnRead", "ColumnStats", "Converted", "Coo",
     "Dataspace", "Description", "Distinct", "Expression", "File", "FilterInfo", "Finding", "Findings", "Fixed", "Found",
     "Histogram", "IndexInfo", "IndexSkipped", "IndexUsed", "Leaf", "LibraryRead", "Lists", "Masked", "Members",
-    "Nullable", "OtherColumn", "Plain", "Plan", "Pointers", "Predicate", "Query", "RawRows", "Repair", "SectionSize",
-    "Sectioned", "Selection", "SparseArray", "SparseInfo", "SparseMatrix", "StorageLayout", "StoredField", "StoredSize",
-    "StoredType", "Table", "TableInfo", "Term", "__version__", "check", "col", "column", "convert", "copy",
-    "create_sparse", "errors", "expr", "fix", "from_anndata", "open", "open_sparse", "open_table", "read",
-    "read_element", "show_versions", "to_anndata", "write", "write_element", "write_sparse",
+    "Nullable", "OtherColumn", "Plain", "Plan", "Pointers", "Predicate", "Query", "RawRows", "Reference",
+    "ReferencedArray", "ReferencedGroup", "Repair", "SectionSize", "Sectioned", "Selection", "SparseArray",
+    "SparseInfo", "SparseMatrix", "StorageLayout", "StoredField", "StoredSize", "StoredType", "Table", "TableInfo",
+    "Term", "__version__", "check", "col", "column", "convert", "copy", "create_sparse", "errors", "expr", "fix",
+    "from_anndata", "open", "open_sparse", "open_table", "read", "read_element", "show_versions", "to_anndata", "write",
+    "write_element", "write_sparse",
 ]  # fmt: skip
 
 # Where each public name is, for those who ask for it: nothing is imported before.
@@ -120,6 +122,7 @@ _NAMES_IN = {
     "table.checking": "check fix",
     "table.copying": "copy",
     "table.describing": "Description",
+    "table.references": "Reference ReferencedArray ReferencedGroup",
     "table.sparse": "create_sparse open_sparse write_sparse",
     "versions": "show_versions",
 }

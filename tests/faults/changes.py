@@ -62,6 +62,13 @@ def replace_table(file: cn.File) -> None:
     file.create("events", rows(6, 45), mode="replace", title="After")
 
 
+def append_into_longer_chunks(file: cn.File) -> None:
+    """More rows than the columns were made for: they are copied into other chunks, their indexes built again."""
+    before = file["events"]["x"].chunk_rows
+    file["events"].append(rows(7, 400))
+    assert file["events"]["x"].chunk_rows != before
+
+
 def stream_table(file: cn.File) -> None:
     """Batches whose forms outgrow those of the first."""
 
@@ -164,6 +171,7 @@ def drop_table(file: cn.File) -> None:
 
 CHANGES: dict[str, Change] = {
     "append": append_rows,
+    "append into longer chunks": append_into_longer_chunks,
     "update": update_cells,
     "update matches": update_matches,
     "computed column": add_computed_column,

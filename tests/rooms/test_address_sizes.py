@@ -23,7 +23,6 @@ from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.format.source import with_checksum
 from colonnade.h5 import attributes
 from colonnade.h5.handles import LibraryDataset
-from colonnade.h5.references import follow_reference
 from colonnade.nodes.arrays import read_part
 
 Mode = Literal["r", "r+"]
@@ -134,7 +133,13 @@ def read_attribute(path: Path, mode: Mode) -> object:
 
 def read_region(path: Path, mode: Mode) -> object:
     with cn.open(path, mode) as file:
-        return np.asarray(follow_reference(file.h5["x"].id, 0, "x")).tolist()
+        element = np.zeros(1, dtype="V12")
+        rows = LibraryDataset.of(file.h5["x"].id)
+        with rows.reading(rows.describe(), 0, 1) as image:
+            element[:] = image
+        found = rows.find_target("region_reference", element.tobytes())
+        assert found is not None and found.region is not None
+        return [axis.start for axis in found.region.bounds((1000,))]
 
 
 def list_names(path: Path, mode: Mode) -> object:

@@ -117,6 +117,28 @@ class RawType(pa.ExtensionType):
         return RawType, (self.storage_type.byte_width, self.hdf5_type)
 
 
+class TargetType(pa.ExtensionType):
+    """References that are not made yet: a path, and a selection as JSON."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        super().__init__(pa.struct([("path", pa.string()), ("selection", pa.string())]), f"colonnade.target_{kind}")
+
+    @property
+    def stored(self) -> ReferenceType:
+        return OBJECT_REFERENCE if self.kind == "object_reference" else REGION_REFERENCE
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return self.kind.encode()
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> TargetType:
+        return cls(serialized.decode())
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return TargetType, (self.kind,)
+
+
 COMPLEX64 = ComplexType(64)
 COMPLEX128 = ComplexType(128)
 OBJECT_REFERENCE = ReferenceType("object_reference")
@@ -125,6 +147,15 @@ REGION_REFERENCE = ReferenceType("region_reference")
 for _type in (COMPLEX64, COMPLEX128, OBJECT_REFERENCE, REGION_REFERENCE, RawType(1, "")):
     with suppress(pa.ArrowKeyError):  # already registered, by an earlier import of this module
         pa.register_extension_type(_type)
+
+
+def holds_targets(kind: pa.DataType) -> bool:
+    """Whether values of this type hold references that are not made yet, at any depth."""
+    if isinstance(kind, TargetType):
+        return True
+    if pa.types.is_list(kind):
+        return holds_targets(kind.value_type)
+    return pa.types.is_struct(kind) and any(holds_targets(field.type) for field in kind)
 
 
 def complex_array(values: np.ndarray, missing: np.ndarray | None = None) -> pa.Array:
@@ -314,12 +345,22 @@ def _one(array: pa.Array) -> object:
     return np.timedelta64(number, unit)
 
 
-def python_rows(table: pa.Table | pa.RecordBatch) -> list[dict[str, object]]:
-    """The rows of a table as dicts."""
-    if not table.num_columns:
-        return [{} for _ in range(table.num_rows)]
-    columns, names = [python_values(column) for column in table.columns], table.schema.names
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+def taken(array: pa.Array, rows: np.ndarray) -> pa.Array:
+    """These rows. Arrow has no `take` for extension types inside lists and structs."""
+    try:
+        return array.take(pa.array(rows))
+    except pa.ArrowNotImplementedError:
+        return pa.concat_arrays([array.slice(row, 1) for row in rows.tolist()]) if len(rows) else array.slice(0, 0)
+
+
+def present_values(array: pa.Array) -> pa.Array:
+    """The values that are not missing."""
+    if not array.null_count:
+        return array
+    try:
+        return array.drop_null()
+    except pa.ArrowNotImplementedError:
+        return taken(array, np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False)))
 
 
 def plain_array(array: pa.Array, kind: pa.DataType) -> pa.Array:

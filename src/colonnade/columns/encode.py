@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from colonnade import compute as pc
 from colonnade.arrays import Image
-from colonnade.columns.arrow_types import ComplexType, complex_values, python_values
+from colonnade.columns.arrow_types import ComplexType, ReferenceType, complex_values, python_values
 from colonnade.columns.strings import byte_lengths, holds_nul
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError, rows_as
@@ -101,6 +101,9 @@ def _encode(array: pa.Array, stored: StoredType, name: str) -> Encoded:
     if pa.types.is_decimal(kind):
         return _encode_decimal(array, stored)
     image = fixed_image(array, memory_dtype(stored))
+    if array.null_count and isinstance(array.type, ReferenceType):  # the null reference, also inside lists and structs
+        image = image.copy()
+        image[array.is_null().to_numpy(zero_copy_only=False)] = np.zeros((), image.dtype)
     if stored.kind == "integer" and stored.precision < 8 * image.itemsize:
         _refuse_too_many_bits(image, array, stored, name)
     if stored.kind == "float" and stored.mantissa < np.finfo(image.dtype).nmant:
@@ -242,7 +245,7 @@ def _encode_sequence(array: pa.Array, stored: StoredType, name: str) -> Encoded:
 
 
 def _refuse_inner_missing(values: pa.Array, array: pa.Array, name: str) -> None:
-    if values.null_count:
+    if values.null_count and not isinstance(values.type, ReferenceType):
         place = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
         raise DataError(
             f"a value of {array.type} has a missing part (element {place} in order); HDF5 can mark "
@@ -270,7 +273,7 @@ def _encode_array(array: pa.Array, stored: StoredType, name: str) -> Encoded:
 
 def _refuse_missing_where(values: pa.Array, present: np.ndarray | None, name: str, kind: pa.DataType) -> None:
     """Raise if a part is missing in a row that is not missing: HDF5 cannot represent that."""
-    if not values.null_count:
+    if not values.null_count or isinstance(values.type, ReferenceType):
         return
     absent = values.is_null().to_numpy(zero_copy_only=False)
     if present is not None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from colonnade import compute as pc
 from colonnade import kernels, writing
 from colonnade.arrays import Image, Int32s, UInt64s
-from colonnade.columns.arrow_types import plain_array, python_values
+from colonnade.columns.arrow_types import plain_array, present_values, python_values
 from colonnade.columns.encode import ElementForm, encode, encode_one
 from colonnade.columns.mapping import (
     BINARY,
@@ -181,7 +181,7 @@ def refuse_fill_among(form: ElementForm, values: pa.Array, name: str) -> None:
     """Raise if one of the values equals the fill, unless that is NaN, which marks every NaN as missing."""
     if form.fill is None or is_nan(form.fill, form):
         return
-    present = values.drop_null()
+    present = present_values(values)
     equal = occurs(form.fill, present, form, name)
     if not equal.any():
         return
@@ -200,7 +200,7 @@ def fills_that_do_not_occur(
     form: ElementForm, values: pa.Array, candidates: Iterable[bytes], name: str
 ) -> Iterator[bytes]:
     """The candidates that equal none of the values, in order, computed lazily."""
-    present = values.drop_null()
+    present = present_values(values)
     if pa.types.is_string(form.kind):
         yield from (fill for fill in candidates if not occurs(fill, present, form, name).any())
         return

@@ -22,6 +22,7 @@ from colonnade.columns.arrow_types import (
     ComplexType,
     RawType,
     ReferenceType,
+    TargetType,
     parse_arrow_type,
     write_arrow_type,
 )
@@ -205,6 +206,8 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         return kind
     if isinstance(kind, (ComplexType, ReferenceType, RawType)):
         return kind
+    if isinstance(kind, TargetType):
+        return kind.stored
     if isinstance(kind, pa.BaseExtensionType):
         return plain_type(kind.storage_type)
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):

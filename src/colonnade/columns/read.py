@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -317,10 +317,6 @@ class ColumnReader:
     def written_rows(self) -> int:
         """The number of rows with storage in the file; the others are the fill. Visits every chunk."""
         return self._fetcher.written_rows()
-
-    def follow(self, row: int) -> np.ndarray | None:
-        """The array, or the part of it, that the reference in a row points to; None for a null reference."""
-        return cast("np.ndarray | None", self._stored.as_dataset.follow_reference(row, self.column.name))
 
     def categories(self) -> pa.Array:
         """The categories of a categorical column, read once."""

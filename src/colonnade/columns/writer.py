@@ -45,13 +45,14 @@ from colonnade.columns.raw import cut
 from colonnade.dataclass import dataclass, replace
 from colonnade.errors import DataError, FormatError, UsageError, rows_as
 from colonnade.filters.names import PORTABLE, check_filters, cuts_off_bits, known_filters, without_scale_offset
-from colonnade.h5.attributes import copy_attributes
+from colonnade.h5.attributes import copy_attributes, write_text
 from colonnade.h5.datasets import DatasetPlan, leads_nowhere
 from colonnade.h5.handles import create_dataset
 from colonnade.h5.links import move, rename, unlink
 from colonnade.h5.row_sink import CannotSkipFilter, RowSink, can_column_grow, resize, write_rows
-from colonnade.model import AUTO, ColumnInfo, ColumnOptions
+from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
 from colonnade.nodes import EditableDataset, EditableGroup
+from colonnade.nodes.attributes import OPTIONS_SET, read_text
 from colonnade.nodes.elements import default_chunk_rows
 from colonnade.selection import Selection
 from colonnade.stored_dtypes import memory_dtype
@@ -62,7 +63,8 @@ if TYPE_CHECKING:
 
 LARGEST_CHUNK_BYTES = 2**32
 ROOM_FOR_FILL = 16
-LONG_CHUNK = 8192  # rows: chunks this long are not made longer, because one chunk per append needs no journal
+GROWS_AT, GROWS_TO = 4, 2  # chunks: a column that fills so many gets chunks for so many times its rows
+CHOSEN_BY_US = ("none", "scale-offset", "deflate:1", "shuffle+deflate:1")
 
 MOST_UNWRITTEN_COPIED = 1 << 28  # rows without storage (all fill) that may still be copied into another form
 
@@ -136,6 +138,7 @@ class ColumnWriter:
         self._n_written = 0
         self._has_missing = False
         self._resumed = False
+        self.most_chunk_rows = DEFAULT_CHUNK_ROWS  # to which chunks may grow
         self._replaced = False
         self._sink: tuple[EditableDataset, RowSink] | None = None
         self._quick: tuple[ElementForm, FastEncode] | None = None
@@ -245,6 +248,16 @@ class ColumnWriter:
         plan = DatasetPlan(stored, chunk_rows, "none", self._stored_fill(self._form), self._large_attributes)
         self._plan = replace(plan, filters=self._choose_filters(plan, values.slice(0, chunk_rows)))
         self._opened = create_dataset(group, self._link, self._plan)
+        self._note_options(self._opened)
+
+    def _note_options(self, dataset: EditableDataset) -> None:
+        """Record in the file which options of its storage the user has set."""
+        options = self._options
+        is_portable = options.filters == PORTABLE
+        filters = PORTABLE if is_portable else None if options.filters is None else "filters"
+        noted = [word for word in (None if options.chunk_rows is None else "chunk_rows", filters) if word is not None]
+        if noted:
+            write_text(dataset, OPTIONS_SET, " ".join(noted))
 
     def _choose_filters(self, plan: DatasetPlan, values: pa.Array) -> str:
         is_portable = self._options.filters == PORTABLE
@@ -372,6 +385,7 @@ class ColumnWriter:
     def _flush(self, count: int) -> None:
         """Write the first `count` waiting rows, a chunk at a time."""
         whole = self._waiting[0] if len(self._waiting) == 1 else pa.concat_arrays(self._waiting)
+        self._grow_chunks(whole.slice(0, count))
         self._n_waiting = len(whole) - count
         self._waiting = [whole.slice(count)] if self._n_waiting else []
         at, step = 0, self.chunk_rows
@@ -379,23 +393,46 @@ class ColumnWriter:
             to_edge = step - self._n_written % step
             self._write_part(whole.slice(at, min(to_edge, count - at)))
             at += to_edge
-        self._grow_chunks()
 
-    def _grow_chunks(self) -> None:
-        """Copy a column that has grown into longer chunks; this happens only a few times per row."""
-        if not self._resumed or self.chunk_rows >= LONG_CHUNK or self._n_written < 64 * self.chunk_rows:
+    def _grow_chunks(self, values: pa.Array) -> None:
+        """Copy a column that was begun with few rows into chunks, with filters, that suit it with these values too.
+
+        Not what the user has chosen. Each copy has eight times the rows of the one before, and there are few.
+        """
+        n_rows = self._n_written + len(values)
+        if not self._resumed or n_rows < GROWS_AT * self.chunk_rows:
             return
-        wanted = default_chunk_rows(self._n_written // 8, self._form.stored)
-        if wanted >= 4 * self.chunk_rows:
+        wanted = min(default_chunk_rows(GROWS_TO * n_rows, self._form.stored), self.most_chunk_rows)
+        if wanted < 2 * self.chunk_rows:
+            return
+        noted = (read_text(self._dataset, OPTIONS_SET) or "").split()
+        if "chunk_rows" in noted:
+            return
+        assert self._plan is not None  # it has rows
+        before = self._plan
+        if "filters" not in noted and before.filters in CHOSEN_BY_US:
+            filters = self._suiting_filters(replace(before, chunk_rows=wanted), values, PORTABLE in noted)
+            self._plan = replace(before, filters=filters)
+        try:
+            self._copy_into(self._form, wanted)
+        except CannotSkipFilter:
+            unlink(self._group, f"{self._link}\x01aside")
+            self._plan = replace(self._plan, filters=without_scale_offset(self._plan.filters))
             self._copy_into(self._form, wanted)
 
+    def _suiting_filters(self, plan: DatasetPlan, values: pa.Array, is_portable: bool) -> str:
+        """The filters that suit the rows in the file, or these if they are more."""
+        if self._n_written < len(values):
+            values = values.slice(0, plan.chunk_rows)
+            encoded = self._encoded(values)
+            plan = replace(plan, type=self._form.stored, fill=self._stored_fill(self._form))
+        else:
+            values = next(self._written_values())
+            encoded = self._encode(values)
+        return choose_filters(plan, encoded.image, len(values), self._coder is not None, is_portable)
+
     def _write_part(self, values: pa.Array) -> None:
-        encoded = self._encode_fast(values)
-        if encoded is None:
-            self._make_fit(values, self._n_written)
-            with rows_as(lambda place: self._n_written + place):
-                encoded = self._encode(values)
-            self._has_missing = self._has_missing or self._holds_missing(values)
+        encoded = self._encoded(values)
         try:
             self._write_behind(encoded.image, len(values))
         except CannotSkipFilter:
@@ -403,6 +440,16 @@ class ColumnWriter:
             self._write_behind(encoded.image, len(values))
         self._refuse_dangling(encoded.image)
         self._n_written += len(values)
+
+    def _encoded(self, values: pa.Array) -> Encoded:
+        """The values as elements of the form, which is changed if they need another one."""
+        encoded = self._encode_fast(values)
+        if encoded is None:
+            self._make_fit(values, self._n_written)
+            with rows_as(lambda position: self._n_written + position):
+                encoded = self._encode(values)
+            self._has_missing = self._has_missing or self._holds_missing(values)
+        return encoded
 
     def _write_behind(self, image: Image, count: int) -> None:
         self._dataset.set_extent((self._n_written + count,))

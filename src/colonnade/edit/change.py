@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 
 from colonnade.arrays import Int64s
-from colonnade.columns.arrow_types import plain_array, python_values
+from colonnade.columns.arrow_types import plain_array, python_values, taken
 from colonnade.columns.carried import CarriedWriter, is_carried
 from colonnade.columns.mapping import arrow_type, implied_units, plain_type
 from colonnade.columns.read import ColumnReader
-from colonnade.columns.writer import WrittenColumn
+from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.dataclass import dataclass, replace
+from colonnade.edit.create import limit_of_chunks
 from colonnade.edit.index import Indexes
+from colonnade.edit.references import ReferenceMaker
 from colonnade.errors import DataError, FormatError, UnsupportedError, UsageError, rows_as
 from colonnade.exchange.arrays import column_from, declares_strings
 from colonnade.exchange.pandas_in import is_series
@@ -181,12 +182,17 @@ def append(
     indexes = table.indexes.open()  # before a column without chunks is copied into chunks
     if writers is None or defined:
         writers = Writers([(table.resume(column), arrow_type(column)) for column in table.info.members])
+        most = limit_of_chunks(sum(column.type.size for column in table.info.members))
+        for writer, _ in writers.of_columns:
+            if isinstance(writer, ColumnWriter):
+                writer.most_chunk_rows = most
     writers.checked = None if source.ranges else source.schema
     first = table.info.n_rows
     done = 0
+    referring = ReferenceMaker(table.group)
     for batch in source.batches:
         for writer, kind in writers.of_columns:
-            values = _values(batch, writer.name, source, done)
+            values = referring(_values(batch, writer.name, source, done), writer.name, first + done, kind)
             is_plain = not isinstance(writer, CarriedWriter)
             writer.write(_fitting(values, kind, writer.name, first + done) if is_plain else values)
         done += batch.num_rows
@@ -430,7 +436,7 @@ def update(table: OpenTable, name: str, rows: Iterable[int] | np.ndarray, values
         _check_family(column, array.type)
         _check_meaning(column, array.type, note)
     order = np.argsort(numbers, kind="stable")
-    batch = pa.RecordBatch.from_arrays([array.take(pa.array(order))], [name])
+    batch = pa.RecordBatch.from_arrays([taken(array, order)], [name])
     overwrite_rows(table, batch.schema, [(numbers[order], batch)], {name: write_note(note) or ""})
 
 
@@ -450,12 +456,14 @@ def overwrite_rows(
     columns = [table.info.by_name[name] for name in schema.names]
     indexes = [index for index in table.indexes.open() if index.info.column in schema.names]
     writers = [table.resume(column) for column in columns]
+    referring = ReferenceMaker(table.group)
     changed = Selection.none()
     for numbers, batch in parts:
         for writer, column, array in zip(writers, columns, batch.columns, strict=True):
             with rows_as(numbers.__getitem__):
+                values = referring(array, column.name, 0, arrow_type(column))
                 is_plain = not isinstance(writer, CarriedWriter)
-                fitting = _fitting(array, arrow_type(column), column.name, 0) if is_plain else array
+                fitting = _fitting(values, arrow_type(column), column.name, 0) if is_plain else values
                 writer.overwrite(numbers, fitting)
         changed = changed | Selection.from_rows(numbers)
     written = [writer.finish() for writer in writers]
@@ -531,11 +539,16 @@ def _write_streamed(
 ) -> WrittenColumn:
     """New datasets with these rows, the first of which decide the form; they are not attached as a column yet."""
     writer = table.layout.create().new_writer(name, column.kind, options, False, is_label)
+    referring = ReferenceMaker(table.group)
     pieces = column.read(table)
-    first = next(pieces, pa.array([], column.kind))
+    first = referring(next(pieces, pa.array([], column.kind)), name, 0)
     writer.start(table.group, first, column.n_rows, DEFAULT_CHUNK_ROWS)
-    for piece in chain([first] if len(first) else [], pieces):
-        writer.write(piece)
+    n_done = len(first)
+    if n_done:
+        writer.write(first)
+    for piece in pieces:
+        writer.write(referring(piece, name, n_done))
+        n_done += len(piece)
     return writer.finish()
 
 

@@ -21,6 +21,7 @@ from colonnade.columns.sectioned import SparseColumnWriter
 from colonnade.columns.writer import WrittenColumn
 from colonnade.dataclass import dataclass, replace
 from colonnade.edit.index import check_kind
+from colonnade.edit.references import ReferenceMaker
 from colonnade.errors import ColumnNotFound, DataError, UsageError, nearest_names
 from colonnade.exchange.arrays import array_from
 from colonnade.exchange.pandas_notes import meaning, read_note
@@ -457,12 +458,13 @@ def _fill(
     n_rows = draft.source.n_rows if rest is not None else seen
     most_rows = _most_chunk_rows(first)
     writers = [*draft.writers, *draft.label_writers]
+    referring = ReferenceMaker(group)
     for writer in writers:
-        writer.start(group, _sample(first, writer.name), n_rows, most_rows)
+        writer.start(group, referring(_sample(first, writer.name), writer.name, 0), n_rows, most_rows)
     done = 0
     for batch in chain(first, rest or ()):
         for writer in writers:
-            writer.write(_column(batch, writer.name))
+            writer.write(referring(_column(batch, writer.name), writer.name, done))
         done += batch.num_rows
         if progress is not None:
             progress(done, n_rows)
@@ -540,5 +542,9 @@ def _most_chunk_rows(first: list[pa.RecordBatch]) -> int:
     rows = sum(batch.num_rows for batch in first)
     if rows == 0:
         return FEWEST_CHUNK_ROWS
-    row_bytes: int = max(1, sum(_bytes_of(batch) for batch in first) // rows)
-    return max(FEWEST_CHUNK_ROWS, min(DEFAULT_CHUNK_ROWS, FIRST_ROWS_BYTES // row_bytes))
+    return limit_of_chunks(sum(_bytes_of(batch) for batch in first) // rows)
+
+
+def limit_of_chunks(row_bytes: int) -> int:
+    """The most rows in a chunk for rows of these bytes in all columns together."""
+    return max(FEWEST_CHUNK_ROWS, min(DEFAULT_CHUNK_ROWS, FIRST_ROWS_BYTES // max(row_bytes, 1)))

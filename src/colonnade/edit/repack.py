@@ -11,6 +11,7 @@ from colonnade.dataclass import dataclass, replace
 from colonnade.edit.index import Indexes
 from colonnade.errors import UsageError
 from colonnade.filters.names import PORTABLE, check_filters, filters_text, known_filters, without_scale_offset
+from colonnade.h5.attributes import write_text
 from colonnade.h5.copying import CopyDataset, copy_file
 from colonnade.h5.datasets import DatasetPlan, is_plain_type
 from colonnade.h5.handles import create_dataset
@@ -20,6 +21,7 @@ from colonnade.h5.vetting import has_lost_fill
 from colonnade.layouts import Layout, layout_of
 from colonnade.model import DEFAULT_CHUNK_ROWS, UNREADABLE, ColumnInfo, DatasetInfo, Progress, TableInfo
 from colonnade.nodes import Dataset, EditableDataset, EditableGroup, Group
+from colonnade.nodes.attributes import OPTIONS_SET, read_text
 from colonnade.nodes.elements import default_chunk_rows
 from colonnade.nodes.paths import editable, group_at, walk_groups
 from colonnade.pager.receipts import Receipts
@@ -69,8 +71,9 @@ def repack(
             dataset = layout.open_dataset(group, column) if column.storage != "sectioned" else None
             where = None if dataset is None else dataset.address
             plan = None if dataset is None or where is None else _plan(column, editable(dataset), storage)
-            if where is not None and plan is not None:
-                otherwise[where] = _Rewriting(column, plan, storage.is_chosen, storage.filters == PORTABLE)
+            if where is not None and plan is not None and dataset is not None:
+                noted = _noted(editable(dataset), storage)
+                otherwise[where] = _Rewriting(column, plan, storage.is_chosen, storage.filters == PORTABLE, noted)
                 if plan.chunk_rows != column.chunk_rows and path not in shifted:
                     shifted.append(path)
     placeholders = copy_file(editable(source), editable(target), otherwise, progress, unread=unread)
@@ -104,6 +107,19 @@ def _plan(column: ColumnInfo, dataset: EditableDataset, storage: NewStorage) -> 
     return DatasetPlan(column.type, rows, filters, column.fill, holds_large_attributes(dataset))
 
 
+def _noted(dataset: EditableDataset, storage: NewStorage) -> str | None:
+    """What is recorded as set by the user (see `OPTIONS_SET`); None where nothing is to be recorded."""
+    before = read_text(dataset, OPTIONS_SET)
+    words = set((before or "").split())
+    if storage.chunk_rows is not None:
+        words -= {"chunk_rows", "auto"}
+        words |= {"chunk_rows"} if isinstance(storage.chunk_rows, int) else set()
+    if storage.filters is not None:
+        words -= {"filters", PORTABLE, "auto"}
+        words |= {"auto": set(), PORTABLE: {PORTABLE}}.get(storage.filters, {"filters"})
+    return " ".join(sorted(words)) or (None if before is None else "auto")
+
+
 @dataclass(frozen=True)
 class _Rewriting:
     """Rewrites one column into other chunks, a few MiB at a time."""
@@ -112,6 +128,7 @@ class _Rewriting:
     plan: DatasetPlan
     choose: bool
     is_portable: bool
+    noted: str | None
 
     def __call__(self, dataset: EditableDataset, group: EditableGroup, name: str) -> None:
         plan, info = self.plan, dataset.describe()
@@ -125,6 +142,8 @@ class _Rewriting:
 
     def _copy(self, dataset: Dataset, info: DatasetInfo, group: EditableGroup, name: str, plan: DatasetPlan) -> None:
         target = create_dataset(group, name, plan, self.column.n_rows)
+        if self.noted is not None:
+            write_text(target, OPTIONS_SET, self.noted)
         for start, stop in cut(0, self.column.n_rows, plan.chunk_rows or DEFAULT_CHUNK_ROWS, plan.type):
             with dataset.reading(info, start, stop - start) as image:
                 write_rows(target, plan.type, start, image, stop - start)

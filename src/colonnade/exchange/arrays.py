@@ -15,6 +15,7 @@ from colonnade.columns.arrow_types import OBJECT_REFERENCE, REGION_REFERENCE, co
 from colonnade.errors import DataError, UsageError
 from colonnade.exchange.pandas_in import column_of, is_series
 from colonnade.exchange.pandas_notes import Note
+from colonnade.exchange.targets import are_targets, target_array
 from colonnade.h5.datasets import reference_bytes
 from colonnade.h5.datatypes import is_reference_dtype, reference_array
 
@@ -64,6 +65,9 @@ def _from_sequence(value: Sequence[object], name: str) -> pa.Array:
     if any(isinstance(item, (complex, np.complexfloating)) for item in value):
         missing = np.array([item is None for item in value])
         return complex_array(np.array([0j if item is None else item for item in value], dtype="c16"), missing)
+    targets = _from_targets(value, name)
+    if targets is not None:
+        return targets
     references = reference_array(value)
     if references is not None:
         return _from_numpy(references, name, np.array([item is None for item in value], dtype=bool))
@@ -71,6 +75,27 @@ def _from_sequence(value: Sequence[object], name: str) -> pa.Array:
         return pa.array(value)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"these values have no common type: {error}", column=name) from error
+
+
+def _from_targets(value: Sequence[object], name: str) -> pa.Array | None:
+    """References to be made, also in lists and structs; None for other values."""
+    if are_targets(value):
+        return target_array(value)
+    first = next((item for item in value if item is not None), None)
+    if isinstance(first, list) and all(item is None or isinstance(item, list) for item in value):
+        rows = [item for item in value if isinstance(item, list)]
+        inner = _from_targets([part for row in rows for part in row], name) if first else None
+        if inner is None:
+            return None
+        ends = np.cumsum([0] + [len(item) if isinstance(item, list) else 0 for item in value])
+        mask = pa.array([item is None for item in value])
+        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), inner, mask=mask)
+    if isinstance(first, dict) and all(item is None or isinstance(item, dict) for item in value):
+        fields = {key: [None if not isinstance(item, dict) else item.get(key) for item in value] for key in first}
+        if any(_from_targets(cells, name) is not None for cells in fields.values()):
+            parts = [_from_sequence(cells, f"{name}.{key}") for key, cells in fields.items()]
+            return pa.StructArray.from_arrays(parts, list(fields), mask=pa.array([item is None for item in value]))
+    return None
 
 
 def _from_numpy(values: np.ndarray, name: str, mask: np.ndarray | None) -> pa.Array:
@@ -160,6 +185,9 @@ def _from_objects(values: np.ndarray, name: str, mask: np.ndarray | None) -> pa.
         null = b"\0" * reference.storage_type.byte_width
         raw = [None if item.tobytes() == null else item.tobytes() for item in data]
         return pa.ExtensionArray.from_storage(reference, pa.array(raw, reference.storage_type))
+    objects = [None if mask is not None and mask[row] else item for row, item in enumerate(values)]
+    if are_targets(objects):
+        return target_array(objects)
     try:
         return pa.array(values, mask=mask, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:

@@ -26,76 +26,14 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from colonnade.format.global_heap import GlobalHeap
 from colonnade.format.source import Fields, HDF5Source
+from colonnade.nodes.regions import Corners, Region, SlabAxis
 
-Corners = npt.NDArray[np.uint64]
 _NONE, _POINTS, _HYPERSLABS, _ALL = range(4)
 _MOST_DIMENSIONS = 32
 _OBJECT, _REGION, _ATTRIBUTE = 2, 3, 4
-
-
-class SlabAxis(NamedTuple):
-    """The elements of one dimension of regular hyperslabs: `n_blocks` blocks, one every `stride` elements."""
-
-    start: int
-    stride: int
-    n_blocks: int
-    block: int
-
-    @property
-    def last(self) -> int:
-        return self.start + (self.n_blocks - 1) * self.stride + self.block - 1
-
-    def taken(self, low: int, length: int) -> npt.NDArray[np.bool_]:
-        """Which of `length` positions from `low` on are in a block. All blocks must be there."""
-        offsets = np.arange(length, dtype=np.int64) + (low - self.start)
-        return (offsets >= 0) & (offsets % self.stride < self.block)
-
-
-class Region(NamedTuple):
-    """Selected elements: regular hyperslabs, or blocks (first and last element), or points; or all, if none of them."""
-
-    axes: tuple[SlabAxis, ...] = ()
-    blocks: Corners | None = None  # by block, first and last, dimension
-    points: Corners | None = None  # by point, dimension
-
-    def bounds(self, shape: tuple[int, ...]) -> list[range]:
-        """The smallest box around it."""
-        if self.axes:
-            return [range(axis.start, axis.last + 1) for axis in self.axes]
-        if self.points is None and self.blocks is None:
-            return [range(length) for length in shape]
-        low, high = (self.points, self.points) if self.blocks is None else (self.blocks[:, 0], self.blocks[:, 1])
-        assert low is not None and high is not None  # one of them is given
-        pairs = zip(low.min(axis=0).tolist(), high.max(axis=0).tolist(), strict=True)
-        return [range(first, last + 1) for first, last in pairs]
-
-    def take(self, values: np.ndarray, box: list[range]) -> np.ndarray:
-        """The selected elements of those in the box: all in its shape if nothing is left out, else in a row."""
-        if self.points is not None:
-            if len(self.points) == prod(len(axis) for axis in box):
-                return values
-            low = np.array([axis.start for axis in box], dtype=np.int64)
-            return np.ascontiguousarray(values[tuple((self.points.astype(np.int64) - low).T)])
-        if self.blocks is None and not self.axes:
-            return values
-        mask = self._mask(box)
-        return values if mask.all() else values[mask]
-
-    def _mask(self, box: list[range]) -> npt.NDArray[np.bool_]:
-        mask = np.zeros(tuple(len(axis) for axis in box), dtype=bool)
-        if self.axes:
-            taken = [axis.taken(around.start, len(around)) for axis, around in zip(self.axes, box, strict=True)]
-            mask[np.ix_(*taken)] = True
-            return mask
-        assert self.blocks is not None
-        for first, last in self.blocks.tolist():
-            part = zip(first, last, box, strict=True)
-            mask[tuple(slice(low - axis.start, high + 1 - axis.start) for low, high, axis in part)] = True
-        return mask
 
 
 def decode_region(fields: Fields, shape: tuple[int, ...]) -> Region:

@@ -63,7 +63,7 @@ _GET_VFD_HANDLE = _bind("H5Fget_vfd_handle", _HID, _HID, ctypes.POINTER(ctypes.c
 _FILENO: Any = getattr(ctypes.CDLL(None) if sys.platform != "win32" else ctypes.CDLL("ucrtbase"), "fileno", None)
 if _FILENO is not None:
     _FILENO.argtypes, _FILENO.restype = (ctypes.c_void_p,), ctypes.c_int
-_REGION = 1
+_OBJECT, _REGION = 0, 1
 _ERROR_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint, ctypes.c_void_p, ctypes.c_void_p)
 _WALK_ERRORS = _bind("H5Ewalk2", _HID, ctypes.c_int, _ERROR_CALLBACK, ctypes.c_void_p)
 
@@ -199,6 +199,17 @@ def open_at(file: NodeHandle, address: int) -> DatasetHandle:
         return node
 
 
+def open_reference(node: NodeHandle, reference: bytes) -> NodeHandle:
+    """The object that an object reference leads to."""
+    buffer = ctypes.create_string_buffer(reference, len(reference))
+    with phil:
+        number = _OPEN_REFERENCE(node.id, 0, _OBJECT, buffer)
+        if number < 0:
+            raise _failure("follow the reference")
+        opened: NodeHandle = h5i.wrap_identifier(number)
+        return opened
+
+
 def open_region(node: NodeHandle, reference: bytes) -> tuple[DatasetHandle, h5s.SpaceID]:
     """The dataset that a region reference leads to, and the selection in it."""
     buffer = ctypes.create_string_buffer(reference, len(reference))
@@ -211,6 +222,13 @@ def open_region(node: NodeHandle, reference: bytes) -> tuple[DatasetHandle, h5s.
         if region < 0:
             raise _failure("read the region reference")
         return dataset, h5s.SpaceID(region)
+
+
+def make_object_reference(address: int, node: NodeHandle, path: bytes) -> None:
+    """Put a reference to the object at a path into the memory at `address`."""
+    with phil:
+        if _CREATE_REFERENCE(address, node.id, path, _OBJECT, -1) < 0:
+            raise _failure("make the reference")
 
 
 def make_region(address: int, node: NodeHandle, path: bytes, region: h5s.SpaceID) -> None:

@@ -37,6 +37,7 @@ from colonnade.h5.vetting import (
     address_of,
     creation_of,
     open_file_of,
+    raw_bytes,
     size_in_file,
     source_of,
     vet_elements,
@@ -316,14 +317,13 @@ def _read_contiguous(dataset: DatasetHandle, size: int, rows: range, image: np.n
     offset = dataset.get_offset()
     if offset is None:
         return
-    descriptor = capi.descriptor_of(h5i.get_file_id(dataset))
-    if descriptor is None:
+    source = raw_bytes(dataset)
+    if source is None:
         raise UnsupportedError(
-            f"{path}: references in the HDF5 1.12 form are read only from a file on disk that is open for reading",
+            f"{path}: references in the HDF5 1.12 form are read only from a file that colonnade has opened",
             feature="HDF5 1.12 references",
             path=path,
         )
-    source = LocalBytes(descriptor, path)
     for place, row in enumerate(rows):
         data = source.read_at(offset + row * size, size)
         if len(data) != size:

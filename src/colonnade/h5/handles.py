@@ -29,7 +29,7 @@ from colonnade.nodes import (
 )
 from colonnade.nodes.chunk_source import ChunkSource
 from colonnade.nodes.heap_source import HeapSource
-from colonnade.nodes.protocols import Attribute, Child, NodeKind
+from colonnade.nodes.protocols import Attribute, Child, NodeKind, ReferenceKind, ReferenceTarget
 from colonnade.pager.sources import ByteSource
 
 if TYPE_CHECKING:
@@ -89,6 +89,14 @@ class _LibraryNode:
     def dereference(self, reference: Any) -> EditableNode | None:
         opened = links.dereference(self, reference)
         return None if opened is None else node_of(opened)
+
+    def find_target(self, kind: ReferenceKind, data: bytes) -> ReferenceTarget | None:
+        target = references.find_target(self, kind, data)
+        return None if target is None else ReferenceTarget(node_of(target[0]), target[1], target[2])
+
+    def full_path(self) -> str | None:
+        path = datasets.object_name(self)
+        return None if path == "?" else path
 
 
 class LibraryGroup(_LibraryNode, h5g.GroupID):
@@ -187,9 +195,6 @@ class LibraryDataset(_LibraryNode, h5d.DatasetID):
 
     def read_matrix(self, rows: tuple[int, int], columns: tuple[int, int]) -> Octets:
         return datasets.read_matrix(self, rows, columns)
-
-    def follow_reference(self, row: int, column: str) -> object:
-        return references.follow_reference(self, row, column)
 
     def array_dtype(self) -> np.dtype:
         return arrays.dtype_of(h5py.Dataset(self))

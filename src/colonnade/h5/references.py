@@ -9,29 +9,27 @@ References in the form of HDF5 1.12 hold pointers and open handles in memory, so
 from __future__ import annotations
 
 import ctypes
-import math
+import itertools
 from collections.abc import Mapping
 
-import h5py
 import numpy as np
-from h5py import h5d, h5o, h5r, h5s, h5t
+from h5py import h5d, h5i, h5o, h5s
 
-from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError, UsageError
-from colonnade.filters.read_plan import MOST_AT_ONCE
-from colonnade.format.nodes import ByteDataset
+from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError
 from colonnade.format.nodes import open_file as open_bytes
 from colonnade.h5 import capi
-from colonnade.h5.datatypes import describe_type
-from colonnade.h5.outside import check_rows
-from colonnade.h5.vetting import address_of, open_file_of, raw_bytes, vet_region
+from colonnade.h5.vetting import open_file_of, raw_bytes, vet_fill, vet_region
 from colonnade.model import StoredType
-from colonnade.nodes import DatasetHandle, GroupHandle
+from colonnade.nodes import GroupHandle, NodeHandle
 from colonnade.nodes.damage import hdf5_errors, raise_lack
-from colonnade.nodes.elements import has_references, is_shown_as_stored
+from colonnade.nodes.elements import has_references
+from colonnade.nodes.protocols import ReferenceKind
+from colonnade.nodes.regions import Chosen, ElementPositions, Region, SlabAxis, chosen_of
 from colonnade.reader.files import ReadFile
 from colonnade.stored_dtypes import memory_dtype
 
 ReferenceElements = np.ndarray
+OBJECT_BYTES, REGION_BYTES = 8, 12  # in memory
 
 
 class NewPlaces:
@@ -88,80 +86,97 @@ class NewPlaces:
             self.turn(np.frombuffer(memory, dtype=base).reshape(length, *shape), item)
 
 
-def follow_reference(dataset: DatasetHandle, row: int, column: str) -> object:
-    """What the object or region reference in a row of a column leads to, as an array; None where it leads nowhere."""
-    if is_shown_as_stored(describe_type(dataset.get_type())):
-        return _follow_in_bytes(dataset, row, column)
+def find_target(node: NodeHandle, kind: ReferenceKind, data: bytes) -> tuple[object, Region | None, str | None] | None:
+    """What a reference leads to: an object, and the region or the name of the attribute; None if it is null."""
+    if not any(data):
+        return None
+    if kind == "reference":
+        return _find_in_bytes(node, data)
     try:
-        return _follow(h5py.Dataset(dataset), row, column)
-    except hdf5_errors(IndexError) as error:
+        if kind == "object_reference":
+            return capi.open_reference(node, data), None, None
+        vet_region(node, data)
+        dataset, space = capi.open_region(node, data)
+        vet_fill(dataset)  # before h5py asks for its properties
+        return dataset, _region_of(space, tuple(dataset.shape)), None
+    except hdf5_errors(IndexError, TypeError) as error:
         if isinstance(error, ColonnadeError):
             raise
         raise_lack(error)
-        raise CorruptError(f"the reference leads nowhere: {error}", column=column, row=row) from error
+        raise CorruptError(f"the reference leads nowhere: {error}") from error
 
 
-def _follow(dataset: h5py.Dataset, row: int, column: str) -> object:
-    if h5py.check_ref_dtype(dataset.dtype) is None:
-        raise UsageError(f"column {column!r} holds no references", column=column)
-    check_rows(dataset.id)
-    reference = dataset[row]
-    if not reference:
-        return None
-    if isinstance(reference, h5py.RegionReference):
-        _check_region(dataset.id, row)
-    opened = h5r.dereference(reference, dataset.id)
-    if not isinstance(opened, h5d.DatasetID):
-        raise UsageError(
-            f"column {column!r}, row {row}: the reference leads to a group, not to an array", column=column
-        )
-    check_rows(opened)  # before h5py asks for its properties
-    target = h5py.Dataset(opened)
-    if isinstance(reference, h5py.RegionReference):
-        return _read_region(target, h5r.get_region(reference, target.id))
-    _check_size(target, target.size or 0)
-    return target[()]
-
-
-def _follow_in_bytes(dataset: DatasetHandle, row: int, column: str) -> object:
+def _find_in_bytes(node: NodeHandle, data: bytes) -> tuple[object, Region | None, str | None] | None:
     """What a reference in the form of HDF5 1.12 leads to; h5py does not read these."""
-    source = raw_bytes(dataset)
+    source = raw_bytes(node)
     if source is None:
-        raise UnsupportedError(f"column {column!r} holds references that h5py does not read", feature="references")
-    file = ReadFile(open_bytes(source), source, open_file_of(dataset), None, lambda _path, _target: None)
-    node = file.file.at(address_of(dataset))
-    if not isinstance(node, ByteDataset):
-        raise CorruptError("this is not a dataset", column=column, row=row)
-    return file.dataset(node, None).follow_reference(row, column)
+        raise UnsupportedError("these references are in a form that h5py does not read", feature="references")
+    file = ReadFile(open_bytes(source), source, open_file_of(node), None, lambda _path, _target: None)
+    return file.root.find_target("reference", data)
 
 
-def _check_region(dataset: DatasetHandle, row: int) -> None:
-    """Refuse a region reference whose region is in a collection that never ends."""
-    element = np.zeros(1, dtype="V12")
-    space = dataset.get_space()
-    space.select_hyperslab((row,), (1,))
-    capi.read(dataset, h5t.STD_REF_DSETREG, h5s.create_simple((1,)), space, element.ctypes.data)
-    vet_region(dataset, element.tobytes())
+def _region_of(space: h5s.SpaceID, shape: tuple[int, ...]) -> Region:
+    """A selection of libhdf5. Whatever is selected is in the shape."""
+    kind = space.get_select_type()
+    if kind == h5s.SEL_ALL:
+        return Region()
+    if kind == h5s.SEL_NONE:
+        raise CorruptError("the reference selects nothing")
+    if kind == h5s.SEL_POINTS:
+        region = Region(points=np.asarray(space.get_select_elem_pointlist(), dtype=np.uint64))
+    elif space.is_regular_hyperslab():
+        region = Region(axes=tuple(SlabAxis(*axis) for axis in zip(*space.get_regular_hyperslab(), strict=True)))
+    else:
+        region = Region(blocks=np.asarray(space.get_select_hyper_blocklist(), dtype=np.uint64))
+    if any(axis.stop > length for axis, length in zip(region.bounds(shape), shape, strict=True)):
+        raise CorruptError(f"the region ends after the elements there are: {shape}")
+    return region
 
 
-def _check_size(target: h5py.Dataset, count: int) -> None:
-    """A dataset may claim any number of elements: more than are read at once are refused."""
-    if count * target.dtype.itemsize > MOST_AT_ONCE:
-        raise UnsupportedError(
-            f"{target.name}: {count} elements are more than can be read at once: read a part of it through File.h5",
-            feature="arrays that exceed what is read at once",
-            path=target.name,
-        )
+def make_reference(node: NodeHandle, path: bytes, selection: object, is_region: bool) -> bytes:
+    """A new reference to the object at a path of the file, or to a part of it; a ValueError has the reason why not."""
+    element = ctypes.create_string_buffer(REGION_BYTES if is_region else OBJECT_BYTES)
+    root = h5i.get_file_id(node)
+    try:
+        target = h5o.open(root, path)
+    except hdf5_errors(KeyError) as error:
+        raise ValueError("there is no such object in the file") from error
+    if h5o.get_info(target).fileno != h5o.get_info(root).fileno:
+        raise ValueError("it is in another file")
+    if not is_region:
+        capi.make_object_reference(ctypes.addressof(element), root, path)
+        return element.raw
+    if not isinstance(target, h5d.DatasetID):
+        raise ValueError("it is not an array, so no part of it can be selected")
+    shape = tuple(target.shape)
+    if not shape:
+        raise ValueError("it is a single value, so no part of it can be selected")
+    space = target.get_space()
+    if selection is not None:
+        _select(space, chosen_of(selection, shape))
+    capi.make_region(ctypes.addressof(element), root, path, space)
+    return element.raw
 
 
-def _read_region(target: h5py.Dataset, region: h5s.SpaceID) -> object:
-    """The slab of a region that is a box, in its shape; else the elements of it in a row."""
-    first, last = region.get_select_bounds()
-    box = tuple(slice(int(a), int(b) + 1) for a, b in zip(first, last, strict=True))
-    _check_size(target, math.prod(part.stop - part.start for part in box))
-    slab = target[box]
-    if region.get_select_npoints() == slab.size:
-        return slab
-    values = np.empty(region.get_select_npoints(), dtype=target.dtype)
-    target.id.read(h5s.create_simple(values.shape), region, values)
-    return values
+def _select(space: h5s.SpaceID, chosen: Chosen) -> None:
+    if not isinstance(chosen, tuple):
+        space.select_elements(np.ascontiguousarray(chosen, dtype=np.uint64))
+        return
+    first = True
+    for slabs in itertools.product(*map(_slabs, chosen)):
+        start, stride, count, block = zip(*slabs, strict=True)
+        operation = h5s.SELECT_SET if first else h5s.SELECT_OR
+        space.select_hyperslab(start, count, stride, block, operation)
+        first = False
+
+
+def _slabs(axis: ElementPositions) -> list[SlabAxis]:
+    """Regular hyperslabs of these positions: one if they are regular, else one for each run."""
+    if isinstance(axis, range):
+        return [SlabAxis(axis.start, axis.step, len(axis), 1)]
+    edges = np.flatnonzero(np.diff(axis) != 1) + 1
+    runs = [(int(run[0]), len(run)) for run in np.split(axis, edges)]
+    steps = {after[0] - before[0] for before, after in itertools.pairwise(runs)}
+    if len({length for _, length in runs}) == 1 and len(steps) == 1:
+        return [SlabAxis(runs[0][0], steps.pop(), len(runs), runs[0][1])]
+    return [SlabAxis(start, 1, 1, length) for start, length in runs]

@@ -83,6 +83,8 @@ def read_references(node: Node, name: str) -> list[object] | None:
 
 # -- attributes that people set --
 
+OPTIONS_SET = "_storage_options"
+"""The attribute that names what the user has set of a column, chunk_rows or filters: it keeps these as it grows."""
 _PLAIN = (np.bool_, np.int64, np.uint64, np.float64, np.complex128)
 
 

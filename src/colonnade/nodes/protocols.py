@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from colonnade.model import ColumnInfo, DatasetInfo, FilterInfo
     from colonnade.nodes.chunk_source import ChunkSource
     from colonnade.nodes.heap_source import HeapSource
+    from colonnade.nodes.regions import Region
     from colonnade.pager.sources import ByteSource
 
 NodeKind = Literal["group", "dataset", "datatype", "soft link", "external link", "broken"]
@@ -57,6 +58,18 @@ class ObjectReference(NamedTuple):
 
     def __bool__(self) -> bool:
         return self.address != 0
+
+
+ReferenceKind = Literal["object_reference", "region_reference", "reference"]
+"""How the element of a column refers to an object; "reference" is the form of HDF5 1.12."""
+
+
+class ReferenceTarget(NamedTuple):
+    """What a reference leads to: an object; a region of it, or one of its attributes, where those are given."""
+
+    node: Node
+    region: Region | None = None
+    attribute: str | None = None
 
 
 @dataclass(frozen=True)
@@ -160,6 +173,12 @@ if TYPE_CHECKING:
         def dereference(self, reference: object) -> Node | None:
             """The object that an object reference of this file leads to; None when it leads nowhere."""
 
+        def find_target(self, kind: ReferenceKind, data: bytes) -> ReferenceTarget | None:
+            """What a reference of this file, as an element of a column holds it, leads to; None if it is null."""
+
+        def full_path(self) -> str | None:
+            """Its path in the file, however long it takes to find; None if the object has none."""
+
     class Group(Node, Protocol):
         """A group: names that lead to objects."""
 
@@ -242,9 +261,6 @@ if TYPE_CHECKING:
 
         def read_matrix(self, rows: tuple[int, int], columns: tuple[int, int]) -> Octets:
             """The block of these rows and columns of a matrix of bytes, each from the first up to the second."""
-
-        def follow_reference(self, row: int, column: str) -> object:
-            """What the object or region reference in a row leads to, as an array; None where it is null."""
 
         def array_dtype(self) -> np.dtype:
             """The dtype that its elements are read as by `read_array`, as h5py names it."""

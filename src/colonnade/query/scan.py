@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import limits
+from colonnade.columns.arrow_types import taken
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
@@ -143,13 +144,13 @@ def _stride(reader: ColumnReader, rows: range) -> pa.Array:
         return reader.read(rows.start, len(rows), rows.step)
     upward = rows[::-1]
     values = reader.read(upward.start, len(upward), upward.step)
-    return values.take(pa.array(np.arange(len(values) - 1, -1, -1)))
+    return taken(values, np.arange(len(values) - 1, -1, -1))
 
 
 def _take_any(reader: ColumnReader, rows: Rows) -> pa.Array:
     """Read rows in any order, with repeats."""
     distinct, places = np.unique(rows, return_inverse=True)
-    return reader.take(distinct).take(pa.array(places))
+    return taken(reader.take(distinct), places)
 
 
 def read_table(readers: Sequence[ColumnReader], rows: Rows, schema: pa.Schema) -> pa.Table:

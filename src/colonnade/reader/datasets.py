@@ -222,14 +222,6 @@ class ReadDataset(ReadNode):
         block = self.node.read([range(*rows), range(*columns)])
         return np.ascontiguousarray(block, dtype=np.uint8)
 
-    def follow_reference(self, row: int, column: str) -> object:
-        from colonnade.reader.references import follow_reference
-
-        try:
-            return follow_reference(self, row, column)
-        except UnknownToReader as error:
-            return self._in_library(error).follow_reference(row, column)
-
     def array_dtype(self) -> np.dtype:
         try:
             return array_dtype(self.node.header.type)

@@ -43,7 +43,8 @@ class ReadFile:
         self.context = context
         self.library = library
         self.outside = outside
-        self._paths: dict[int, str] | None = None  # of objects, by their addresses
+        self._paths: dict[int, str] = {}  # of objects, by their addresses
+        self._walk = _paths_below(file)
 
     @property
     def root(self) -> ReadGroup:
@@ -69,10 +70,13 @@ class ReadFile:
         except CorruptError:
             return None
 
-    def path_of(self, address: int) -> str:
-        """The path of the object whose header is at an address; "?" if it is not found soon."""
-        if self._paths is None:
-            self._paths = dict(_paths_below(self.file))
+    def path_of(self, address: int, thorough: bool = False) -> str:
+        """The path of the object whose header is at an address; "?" if it is not found soon, or not at all."""
+        while address not in self._paths and (thorough or len(self._paths) < _MOST_LOOKED_AT):
+            passed, path = next(self._walk, (None, ""))
+            if passed is None:
+                break
+            self._paths.setdefault(passed, path)
         return self._paths.get(address, "?")
 
     def dataset(self, node: ByteDataset, path: str | None) -> ReadDataset:
@@ -96,13 +100,12 @@ class ReadFile:
 
 
 def _paths_below(file: ByteFile) -> Iterator[tuple[int, str]]:
-    """Addresses and paths of objects, the first path last; of as many as are found by following few links."""
+    """Addresses and paths of all objects, found by following hard links as they are requested."""
     pending: list[tuple[int, str]] = [(file.root.address, "/")]
-    ways: list[tuple[int, str]] = []
     seen: set[int] = set()
-    while pending and len(ways) < _MOST_LOOKED_AT:
+    while pending:
         address, path = pending.pop()
-        ways.append((address, path))
+        yield address, path
         if address in seen:
             continue
         seen.add(address)
@@ -110,8 +113,7 @@ def _paths_below(file: ByteFile) -> Iterator[tuple[int, str]]:
             node = file.at(address)
             links = node.links() if isinstance(node, ByteGroup) else []
             below = [(link.address, join_path(path, link.name)) for link in links if link.address is not None]
-            pending.extend(reversed(below[:_MOST_LOOKED_AT]))
-    return reversed(ways)
+            pending.extend(reversed(below))
 
 
 def _parts(path: str) -> list[str]:

@@ -20,7 +20,7 @@ from colonnade.format.source import UnknownToReader
 from colonnade.model import StoredType
 from colonnade.nodes.attributes import plain_value
 from colonnade.nodes.paths import encode_name
-from colonnade.nodes.protocols import Attribute, Child, NodeKind, ObjectReference
+from colonnade.nodes.protocols import Attribute, Child, NodeKind, ObjectReference, ReferenceKind, ReferenceTarget
 from colonnade.pager.sources import ByteSource
 
 if TYPE_CHECKING:
@@ -122,6 +122,21 @@ class ReadNode:
             return self.opened.node(self.opened.file.at(reference.address), None)
         except (CorruptError, UnsupportedError):
             return None
+
+    def find_target(self, kind: ReferenceKind, data: bytes) -> ReferenceTarget | None:
+        from colonnade.reader.references import find_target
+
+        try:
+            return find_target(self.opened, kind, data)
+        except UnknownToReader as error:
+            if self.opened.library is None:
+                raise refusal(self.path, error) from error
+            return self.in_library().find_target(kind, data)
+
+    def full_path(self) -> str | None:
+        if self._path is None:
+            self._path = self.opened.path_of(self.node.address, thorough=True)
+        return None if self._path == "?" else self._path
 
     def _of_attribute(self, question: str, name: str, answer: Callable[[StoredAttribute], T]) -> T | None:
         """What is made of an attribute; None when it is absent or unreadable."""

@@ -233,8 +233,8 @@ class Column(Sealed):
     def __getitem__(self, item: SupportsIndex) -> Cell: ...
     def __getitem__(self, item: SupportsIndex | slice | list[int] | tuple[int, ...] | np.ndarray) -> Cell:
         """column[10:20] and column[[3, 1]] as NumPy (masked where rows are missing), column[5] as one value."""
-        from colonnade.columns.arrow_types import python_values
         from colonnade.exchange.numpy_out import to_numpy
+        from colonnade.table.references import python_cells
 
         if isinstance(item, slice):
             return to_numpy(self._read(item, dictionaries=True))
@@ -246,7 +246,7 @@ class Column(Sealed):
             raise UsageError(f"take values with a number, a slice or a list of numbers, not {item!r}") from None
         except IndexError:
             raise RowNotFound(operator.index(item), self.n_rows) from None
-        return python_values(self._read(range(row, row + 1)))[0]
+        return python_cells(self._read(range(row, row + 1)), self._table._file)[0]
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         from colonnade.exchange.numpy_out import without_mask
@@ -257,10 +257,10 @@ class Column(Sealed):
         return values if dtype is None else values.astype(dtype)
 
     def __iter__(self) -> Iterator[Cell]:
-        from colonnade.columns.arrow_types import python_values
+        from colonnade.table.references import python_cells
 
         for batch in self._table.select(self.name).batches():
-            yield from python_values(batch.column(0))
+            yield from python_cells(batch.column(0), self._table._file)
 
     def __repr__(self) -> str:
         from colonnade.table.show import rows_text, type_word

@@ -12,7 +12,7 @@ import pyarrow as pa
 from colonnade import limits
 from colonnade.arrays import Int64s
 from colonnade.dataclass import replace
-from colonnade.errors import UsageError
+from colonnade.errors import CorruptError, UsageError
 from colonnade.model import ColumnInfo, shown_name
 from colonnade.sealed import Sealed
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from colonnade.selection import Rows, Selection
     from colonnade.table.describing import Description
     from colonnade.table.file import File
+    from colonnade.table.references import Referenced
     from colonnade.table.table import Table
     from colonnade.values import Cell
 
@@ -368,12 +369,12 @@ class ReadableRows(Sealed):
 
     def __iter__(self) -> Iterator[dict[str, Cell]]:
         """The rows as dicts of Python values, read a batch at a time as they are requested."""
-        from colonnade.columns.arrow_types import python_rows
+        from colonnade.table.references import python_rows
 
         query = self._query()
         for batch in query.batches(query._rows_in(limits.now.iterated_bytes, query._names)):
             for first in range(0, batch.num_rows, limits.now.iterated_rows):
-                yield from python_rows(batch.slice(first, limits.now.iterated_rows))
+                yield from python_rows(batch.slice(first, limits.now.iterated_rows), self._file)
 
     def __contains__(self, name: object) -> bool:
         """Whether there is a column of this name."""
@@ -612,8 +613,12 @@ class Query(ReadableRows):
         left = self._table._left_to_library()
         return replace(plan, left_to_library=left) if left else plan
 
-    def dereference(self, column: str) -> Iterator[np.ndarray | None]:
-        """For each row the array, or the part of it, that its reference points to; None where it points nowhere.
+    def dereference(self, column: str) -> Iterator[Referenced]:
+        """For each row what its reference leads to; None for a null reference.
+
+        An array, or the selected part of it, as a ReferencedArray: a NumPy array with `.path` and `.selection`. A
+        regular region has the dimensions of its array. References to groups give the Table, or the group. References
+        inside lists and structs give lists and dicts of these.
 
         >>> import h5py
         >>> with h5py.File("run.h5", "w") as file:
@@ -624,17 +629,27 @@ class Query(ReadableRows):
         [1 2]
         None
         """
+        from colonnade.query.scan import read_column
+        from colonnade.table.references import cell_converter, followed, python_cells
+
         reader = self._table._reader(self._table._column(column).name)
+        if cell_converter(reader.kind, self._file) is None:
+            raise UsageError(f"column {column!r} holds no references", column=column)
         for rows in self._row_parts(TABLE_BATCH_ROWS):
-            for row in np.asarray(rows).tolist():
-                yield reader.follow(row)
+            cells = python_cells(read_column(reader, rows), self._file)
+            for row, cell in zip(np.asarray(rows).tolist(), cells, strict=True):
+                try:
+                    value = followed(cell)
+                except CorruptError as error:
+                    raise CorruptError(str(error), column=column, row=row) from error
+                yield value
 
     @overload
     def __getitem__(self, item: int) -> dict[str, Cell]: ...
     @overload
     def __getitem__(self, item: list[str] | tuple[str, ...] | slice) -> Query: ...
     def __getitem__(self, item: SupportsIndex | list[str] | tuple[str, ...] | slice) -> dict[str, Cell] | Query:
-        from colonnade.columns.arrow_types import python_rows
+        from colonnade.table.references import python_rows
 
         if isinstance(item, slice):
             return self._slice(item)
@@ -646,7 +661,7 @@ class Query(ReadableRows):
             raise UsageError(
                 f"take rows with [10:20] or .take([...]), columns with [['a', 'b']]; not with {item!r}"
             ) from None
-        return python_rows(self.take([number]).to_arrow())[0]
+        return python_rows(self.take([number]).to_arrow(), self._file)[0]
 
     def _slice(self, item: slice) -> Query:
         first = item.start in (None, 0) and item.step in (None, 1) and isinstance(item.stop, int) and item.stop >= 0

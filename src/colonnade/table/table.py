@@ -26,7 +26,7 @@ from colonnade.model import (
     TableInfo,
     shown_name,
 )
-from colonnade.nodes.attributes import Attributes, read_values
+from colonnade.nodes.attributes import OPTIONS_SET, Attributes, read_values
 from colonnade.nodes.elements import column_node
 from colonnade.nodes.paths import editable
 from colonnade.table.arranging import ArrangedColumns
@@ -535,7 +535,8 @@ class Table(ChangeableRows, ArrangedColumns):
                 rows, _ = self._layout.open_column(self._group, column)
                 attributes = rows.attributes() if is_sectioned(rows) else {}
                 return {key: attributes[key] for key in attributes if key not in self._layout.column_attributes}
-            return read_values(column_node(self._group, column), self._layout.column_attributes, only)
+            owned = (*self._layout.column_attributes, OPTIONS_SET)
+            return read_values(column_node(self._group, column), owned, only)
 
         return self._file._consistent(read)
 
@@ -674,14 +675,20 @@ class Table(ChangeableRows, ArrangedColumns):
         return table_text(self.info, self.info.members, self.info.n_rows)
 
     def __reduce__(self) -> tuple[object, ...]:
-        name = self._file._opened_by
-        target = name if "://" in name else str(Path(name).absolute())
-        if self._file._handle.is_foreign_stream and target != name and not Path(target).is_file():
-            raise UsageError(
-                f"cannot pickle table {self.path!r}: its file was opened from a file object, which another process "
-                f"does not have. Open the file by its path"
-            )
+        target = reopened_from(self._file, f"table {self.path!r}")
         return _opened_again, (target, self.path, self._file._asked)
+
+
+def reopened_from(file: File, what: str) -> str:
+    """What another process opens to have this file; a UsageError if it cannot, so that `what` cannot be pickled."""
+    name = file._opened_by
+    target = name if "://" in name else str(Path(name).absolute())
+    if file._handle.is_foreign_stream and target != name and not Path(target).is_file():
+        raise UsageError(
+            f"cannot pickle {what}: its file was opened from a file object, which another process does not have. Open "
+            "the file by its path"
+        )
+    return target
 
 
 def _opened_again(name: str, table: str, asked: Asked) -> Table:
