@@ -42,7 +42,16 @@ from colonnade.model import shown_name
 from colonnade.query.bind import Readers
 from colonnade.query.grouped import GroupedRows, GroupPart, merge_parts
 from colonnade.query.plan import may_miss
-from colonnade.query.quantiles import Ranks, interpolated, interpolated_down, narrowed_ranks, ranked, ranks_of
+from colonnade.query.quantiles import (
+    Ranks,
+    can_be_sorted,
+    interpolated,
+    interpolated_down,
+    n_distinct,
+    narrowed_ranks,
+    ranked,
+    ranks_of,
+)
 from colonnade.query.search import Search
 from colonnade.query.stats import FromIndexes
 from colonnade.query.totals import Counts, Needs, Totals
@@ -153,17 +162,19 @@ class Aggregation:
         name = reader.column.name
         if function == "count_distinct":
             self._counted[name] = reader
-            return
+            if not can_be_sorted(reader):
+                return
+            self._readers[name] = reader
         if function == "count" and not may_miss(reader.column):
             return  # no row can be missing: the count is the number of rows
         before = self._needs.get(name, Needs())
         self._readers[name] = reader
         self._needs[name] = Needs(
             sums=before.sums or function in ("sum", "mean", "std", "var"),
-            ends=before.ends or function in (*_ENDS, *_QUANTILES),
+            ends=before.ends or function in (*_ENDS, *_QUANTILES, "count_distinct"),
             spread=before.spread or function in ("std", "var"),
             places=before.places or function in ("first", "last"),
-            values=before.values or function in _QUANTILES,
+            values=before.values or function in (*_QUANTILES, "count_distinct"),
         )
 
     def known_to_some_index(self, rows: Rows | Search) -> list[ColumnReader]:
@@ -202,6 +213,8 @@ class Aggregation:
             if statistics is None:
                 continue
             totals = _totals_of_known(reader, statistics)
+            if name in self._counted:
+                continue
             if self._needs[name].values:
                 quantiles = [one.parameter for one in self._wanted if one.column == name and one.function in _QUANTILES]
                 wanted = [ranks_of(q, totals.counts) for q in quantiles if totals.counts[0]]
@@ -272,6 +285,9 @@ class _Found:
 
     def n_distinct(self, reader: ColumnReader) -> Counts:
         """The number of distinct values in each group; the groups are those of the part."""
+        totals = self.totals.get(reader.column.name)
+        if totals is not None and totals.gathered is not None:
+            return n_distinct(totals.gathered, totals.counts) + (totals.nans > 0)
         n_by = len(self._grouped.by)
         parts = []
         for pairs in value_counts(self._grouped, reader):
@@ -421,6 +437,8 @@ def _deviations(reader: ColumnReader, found: Totals, one: Wanted) -> pa.Array:
     none = found.n_values <= ddof
     values = found.spread.variances(ddof)
     values = np.where(found.nans > 0, np.nan, values if one.function == "var" else np.sqrt(values))
+    if pa.types.is_floating(kind):  # finite, and too far apart for a float64
+        values = np.where(np.isnan(values) & np.isfinite(found.float_sums()), np.inf, values)
     if pa.types.is_decimal(kind):
         values = _scaled(values, kind.scale * (2 if one.function == "var" else 1))
     if _is_time(kind):

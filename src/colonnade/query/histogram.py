@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -123,7 +124,7 @@ def edges_at(reader: ColumnReader, edges: Sequence[object]) -> Edges:
         shown = pa.array(floats, pa.float64())
         if any(map(math.isnan, floats)) or (not is_float and any(map(math.isinf, floats))):
             raise UsageError("the edges of a histogram must be finite numbers")
-        whole = floats if is_float else [Fraction(repr(edge)) * Fraction(10) ** scale for edge in floats]
+        whole = floats if is_float else [_exact_edge(edge, reader.kind) * Fraction(10) ** scale for edge in edges]
         numbers, result = [], _of_numbers(reader, whole, shown)
     given = pc.less(result.shown[:-1], result.shown[1:])
     if pc.min_max(given)["min"].as_py() is False:
@@ -136,6 +137,13 @@ def _of_numbers(reader: ColumnReader, numbers: Sequence[int | float | Fraction],
     if pa.types.is_floating(reader.kind):
         return Edges(shown, np.array(lows, np.float64), float(top))
     return Edges(shown, np.array([math.ceil(low) for low in lows], dtype=object), math.floor(top))
+
+
+def _exact_edge(edge: object, kind: pa.DataType) -> Fraction:
+    """An edge as it was given; that of decimals as it is written, so that 0.1 is a tenth."""
+    if isinstance(edge, (int, Fraction, Decimal)):
+        return Fraction(edge)
+    return Fraction(repr(_float(edge))) if pa.types.is_decimal(kind) else Fraction(_float(edge))
 
 
 def _float(value: object) -> float:

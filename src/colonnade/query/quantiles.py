@@ -18,10 +18,12 @@ from colonnade import limits
 from colonnade.arrays import Int64s
 from colonnade.columns.keys import NumberKeys, Numbers
 from colonnade.columns.missing import Mask
+from colonnade.columns.read import ColumnReader
 from colonnade.columns.strings import Places
 from colonnade.dataclass import dataclass
 
 FEW_GROUPS = 4096  # each of which is sorted by itself
+DENSE = 8  # bytes for each value that a table of all possible values may take
 _EXACT = 2**52  # integers up to here, and halfway between two of them, are exact as float64
 Pass = Callable[[], Iterator[tuple[Numbers, Places]]]
 """Reads all rows again: the values that are numbers, and the group of each, window by window."""
@@ -108,6 +110,46 @@ def _of_one_group(values: Numbers, ranks: Sequence[Int64s], n: int) -> list[Numb
     places = sorted({int(rank[0]) for rank in ranks})
     values = np.sort(values) if values.dtype == np.object_ else np.partition(values, places)
     return [values[rank] for rank in ranks]
+
+
+# -- distinct values --
+
+
+def can_be_sorted(reader: ColumnReader) -> bool:
+    """Whether distinct values are counted by sorting: numbers of more than a byte that are not codes."""
+    return reader.has_numbers and not reader.is_coded and reader.column.type.size > 1
+
+
+def n_distinct(gathered: Gathered, counts: Int64s) -> Int64s:
+    """How many distinct values each group has."""
+    values, codes = gathered.whole()
+    n = len(counts)
+    if len(values) and values.dtype.kind in "iu":
+        least = int(values.min())
+        width = int(values.max()) - least + 1
+        if width * n <= DENSE * len(values):
+            table = np.zeros(width * n, dtype=bool)
+            places = (values - values.dtype.type(least)).view(f"u{values.itemsize}").astype(np.int64)
+            table[places if codes is None else codes.astype(np.int64) * width + places] = True
+            return np.asarray(table.reshape(n, width).sum(axis=1))
+    if codes is None or n == 1:
+        return np.array([_n_runs(np.sort(values))])
+    if n <= FEW_GROUPS:
+        values = values[NumberKeys(codes, np.zeros(len(codes), bool)).ordered()]
+        starts = (np.cumsum(counts) - counts).tolist()
+        parts = zip(starts, counts.tolist(), strict=True)
+        return np.array([_n_runs(np.sort(values[start : start + count])) for start, count in parts], np.int64)
+    order = NumberKeys(values, np.zeros(len(values), bool)).ordered()
+    order = order[NumberKeys(codes[order], np.zeros(len(codes), bool)).ordered()]
+    values, codes = values[order], codes[order]
+    is_new = np.ones(len(values), bool)
+    is_new[1:] = (values[1:] != values[:-1]) | (codes[1:] != codes[:-1])
+    return np.bincount(codes[is_new], minlength=n)
+
+
+def _n_runs(values: Numbers) -> int:
+    """The number of distinct values of a sorted array."""
+    return int((values[1:] != values[:-1]).sum()) + 1 if len(values) else 0
 
 
 # -- more values than are kept --

@@ -4,7 +4,8 @@ Per group: one of its values (the pivot), the mean distance of the values from t
 distances from that mean. Distances between values of a group are exact, or rounded once, however far the group is from
 zero; so nothing is lost by cancellation, and groups are merged by shifting their means to a common pivot.
 
-Distances of floats are halved: none is too large for a float64. An infinity or NaN makes the sum of squares NaN.
+Squares are summed around the pivot first. Only where that would lose digits, because the pivot is far from the mean,
+they are summed again around the mean. An infinity or NaN makes the sum of squares NaN.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from colonnade import kernels
 from colonnade.arrays import Int64s
 from colonnade.columns.keys import Numbers
 from colonnade.columns.missing import Mask
 from colonnade.columns.strings import Places
 from colonnade.dataclass import dataclass
 
+FIRST_ROWS = 4096
+_LOST = 1e-3  # of a sum of squares around the pivot, what is left when the mean is subtracted
 _EXACT_BITS = 32  # integers of up to 32 bits, and their distances, are exact as float64
 
 
@@ -37,9 +41,8 @@ class Spread:
 
     def variances(self, ddof: int) -> Numbers:
         """The sum of squares, divided by the number of values less `ddof`; meaningless where that is not positive."""
-        unit = 4.0 if self.pivots.dtype.kind == "f" else 1.0
         with np.errstate(all="ignore"):
-            return unit * (self.squares / np.maximum(self.counts - ddof, 1))
+            return np.asarray(self.squares / np.maximum(self.counts - ddof, 1))
 
 
 def spread_of(values: Numbers, missing: Mask | None, codes: Numbers | None, n: int) -> Spread:
@@ -53,37 +56,63 @@ def spread_of(values: Numbers, missing: Mask | None, codes: Numbers | None, n: i
         if codes is None:
             pivots[0] = values[0]
             return _of_one(_distances(values, pivots), pivots)
+        pivots = _some_value_of_each(values, codes, n)
+        return _of_several(_distances(values, pivots.take(codes)), codes, pivots)
+
+
+def _some_value_of_each(values: Numbers, codes: Numbers, n: int) -> Numbers:
+    """A value of each group: one of the first rows, unless they lack some group."""
+    pivots, is_known = np.zeros(n, dtype=values.dtype), np.zeros(n, dtype=bool)
+    pivots[codes[:FIRST_ROWS]], is_known[codes[:FIRST_ROWS]] = values[:FIRST_ROWS], True
+    if not is_known.all():
         pivots[codes] = values
-        counts = np.bincount(codes, minlength=n)
-        return _of_several(_distances(values, pivots[codes]), counts, codes, pivots)
+    return pivots
 
 
 def _of_one(distances: Numbers, pivots: Numbers) -> Spread:
-    mean = distances.mean()
-    distances -= mean
-    squares = _corrected(np.array([np.dot(distances, distances)]), distances.sum(), len(distances))
-    return Spread(np.array([len(distances)]), pivots, np.array([mean]), squares)
+    count = len(distances)
+    mean = distances.sum() / count
+    squares = np.dot(distances, distances)
+    if not squares - count * mean * mean > _LOST * squares:
+        distances -= mean
+        squares = np.dot(distances, distances) - distances.sum() ** 2 / count
+    else:
+        squares -= count * mean * mean
+    return Spread(np.array([count]), pivots, np.array([mean]), _not_negative(np.array([squares])))
 
 
-def _of_several(distances: Numbers, counts: Int64s, codes: Numbers, pivots: Numbers) -> Spread:
-    n, divisors = len(counts), np.maximum(counts, 1)
-    means = np.bincount(codes, distances, n) / divisors
-    distances -= means[codes]
-    rest = np.bincount(codes, distances, n)
-    np.square(distances, out=distances)
-    return Spread(counts, pivots, means, _corrected(np.bincount(codes, distances, n), rest, divisors))
+def _of_several(distances: Numbers, codes: Numbers, pivots: Numbers) -> Spread:
+    n = len(pivots)
+    sums, counts = _added(distances, codes, n)
+    divisors = np.maximum(counts, 1)
+    means = sums / divisors
+    whole, _ = _added(np.square(distances), codes, n)
+    squares = whole - sums * means
+    if not ((squares > _LOST * whole) | (whole == 0)).all():
+        distances -= means[codes]
+        rest, _ = _added(distances, codes, n)
+        squares = _added(np.square(distances), codes, n)[0] - rest * rest / divisors
+    return Spread(counts, pivots, means, _not_negative(squares))
 
 
-def _corrected(squares: Numbers, rest: Numbers, counts: Int64s | int) -> Numbers:
-    """Sums of squares, less what comes from rounding the mean: rest is the sum of the distances, nearly 0."""
-    return np.where(np.isinf(squares), squares, np.maximum(squares - rest * rest / counts, 0.0))
+def _added(values: Numbers, codes: Numbers, n: int) -> tuple[Numbers, Int64s]:
+    """The sum of the values of each group, NaN if one is, and their number."""
+    sums, counts, nans = np.zeros(2 * n), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    kernels.group_totals(codes, values, None, sums, counts, nans, None, None)
+    pairs = sums.reshape(-1, 2)
+    totals = np.where(np.isfinite(pairs[:, 0]), pairs[:, 0] + pairs[:, 1], pairs[:, 0])
+    return np.where(nans > 0, np.nan, totals), counts + nans
+
+
+def _not_negative(squares: Numbers) -> Numbers:
+    return np.asarray(np.maximum(squares, 0.0))
 
 
 def _distances(values: Numbers, pivots: Numbers) -> Numbers:
-    """values - pivots as float64, a new array; of floats, the half of it."""
+    """values - pivots as float64, a new array."""
     kind = values.dtype
     if kind.kind == "f":
-        return np.asarray(values.astype(np.float64) * 0.5 - pivots.astype(np.float64) * 0.5)
+        return np.asarray(np.subtract(values, pivots, dtype=np.float64))
     if kind == np.object_:
         return np.asarray((values - pivots).astype(np.float64))
     if 8 * kind.itemsize <= _EXACT_BITS:

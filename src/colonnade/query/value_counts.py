@@ -46,12 +46,20 @@ def value_counts(rows: GroupedRows, reader: ColumnReader) -> Iterator[GroupPart]
                     n_waiting = 0
         if not files.is_used:
             if parts:
-                yield pairs.sorted(merge_parts(parts))
+                yield _by_value(pairs, merge_parts(parts))
             return
         if parts:
             files.add(merge_parts(parts))
         for part in files.parts():
-            yield pairs.sorted(part)
+            yield _by_value(pairs, part)
+
+
+def _by_value(pairs: GroupedRows, part: GroupPart) -> GroupPart:
+    """The pairs in order; of ordered categories, those that are equal (0.0 and -0.0) are one value."""
+    part, reader = pairs.sorted(part), pairs.by[-1]
+    if not reader.is_coded or not pa.types.is_dictionary(reader.kind) or not reader.kind.ordered:
+        return part
+    return merge_parts([part], {len(pairs.by) - 1: label_ranks(reader.values(part.keys[-1]))})
 
 
 class _Files:
