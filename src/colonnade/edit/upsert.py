@@ -24,7 +24,7 @@ from colonnade.selection import RowNumbers
 CANDIDATES_AT_ONCE = 65_536
 
 
-class Matches(NamedTuple):
+class KeyMatches(NamedTuple):
     """For each given row the row of the table with its key; -1 where there is none."""
 
     rows: RowNumbers
@@ -128,7 +128,7 @@ def key_text(names: Sequence[str], values: Sequence[object]) -> str:
 
 def match_rows(
     given: Sequence[pa.Array], readers: Sequence[ColumnReader], n_rows: int, candidates: RowNumbers | None
-) -> Matches:
+) -> KeyMatches:
     """The rows of the table with the given keys.
 
     `candidates` are increasing rows of the table, outside of which no row has such a key.
@@ -143,7 +143,7 @@ def match_rows(
         rows[numbers[hits]] = at[hits]
     matched: RowNumbers = np.empty(keys.n_keys, dtype=np.int64)
     matched[[keys.given_row(number) for number in range(keys.n_keys)]] = rows
-    return Matches(matched)
+    return KeyMatches(matched)
 
 
 def _table_keys(

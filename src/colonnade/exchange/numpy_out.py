@@ -71,10 +71,10 @@ def _strings(array: pa.Array, strings: StringsAs, codes: NumpyArray | None = Non
     """The strings, or those that `codes` select from them."""
     if strings == "numpy":
         return _numpy_strings(array, codes)
-    found = (
+    values = (
         _objects(array) if strings == "objects" else _fixed_bytes(array, len(array) if codes is None else len(codes))
     )
-    return found if codes is None else found[codes]
+    return values if codes is None else values[codes]
 
 
 def _objects(array: pa.Array) -> NumpyArray:

@@ -40,7 +40,7 @@ def default_chunk_rows(n_rows: int, stored: StoredType) -> int:
 
 
 def claims_too_much(claimed: int, stored: int, filtered: bool = True) -> bool:
-    """Whether elements claim so many more bytes than are stored for them that they are not worth reading."""
+    """Whether elements claim far more bytes than are stored for them, so that they are not worth reading."""
     return claimed > MOST_UNSTORED and claimed > (BEST_FILTER if filtered else MOST_TIMES_STORED) * stored
 
 

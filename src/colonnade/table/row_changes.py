@@ -17,7 +17,7 @@ from colonnade.table.rows import Query, ReadableRows
 if TYPE_CHECKING:
     from colonnade.arrays import Int64s
     from colonnade.edit import change as changes
-    from colonnade.edit.upsert import Matches
+    from colonnade.edit.upsert import KeyMatches
     from colonnade.predicate.tree import Predicate
     from colonnade.selection import Selection
 
@@ -101,17 +101,17 @@ class ChangeableRows(ReadableRows):
                 )
         return len(known), len(new)
 
-    def _matches(self, given: pa.Table, keys: Sequence[str]) -> Matches:
+    def _matches(self, given: pa.Table, keys: Sequence[str]) -> KeyMatches:
         from colonnade.edit.upsert import given_keys, match_rows
 
         table = self._query()._table
 
-        def match() -> Matches:
+        def match() -> KeyMatches:
             readers = [table._reader(name) for name in keys]
             wanted = [given_keys(given.column(name), reader) for name, reader in zip(keys, readers, strict=True)]
             return match_rows(wanted, readers, table.info.n_rows, self._candidates(keys, wanted))
 
-        matches: Matches = self._file._consistent(match)
+        matches: KeyMatches = self._file._consistent(match)
         return matches
 
     def _candidates(self, keys: Sequence[str], wanted: Sequence[pa.Array]) -> Int64s | None:
