@@ -128,6 +128,26 @@ def test_rows_are_in_the_order_of_their_keys(
         assert found.aggregate(n="count")["n"] == wanted.num_rows
 
 
+@given(table=tables(), sorted_bytes=st.sampled_from((300, 1 << 20)))
+def test_every_column_alone_in_both_directions(
+    table: tuple[dict[str, pa.Array], dict[str, str]], sorted_bytes: int, tmp_path_factory: Any
+) -> None:
+    """All rows and the first ones, by an index where there is one; a second key decides between equal first keys."""
+    columns, indexes = table
+    path: Path = tmp_path_factory.mktemp("sorted") / "x.h5"
+    cn.write(path, columns, "t", index=indexes, columns={name: {"chunk_rows": 64} for name in columns})
+    with cn.open(path) as file, limits.override(sorted_bytes=sorted_bytes):
+        rows = file["t"].to_arrow()
+        for name in columns:
+            for direction in ("ascending", "descending"):
+                found, order = file["t"].sort_by((name, direction)), expected_order(rows, [(name, direction)])
+                assert found.row_numbers().tolist() == order
+                assert found.head(5).row_numbers().tolist() == order[:5]
+                if name != "row":
+                    by = [(name, direction), ("row", "descending")]
+                    assert file["t"].sort_by(*by).head(5).row_numbers().tolist() == expected_order(rows, by)[:5]
+
+
 @given(table=tables(), data=st.data())
 def test_distinct_values_are_those_that_occur(
     table: tuple[dict[str, pa.Array], dict[str, str]], data: st.DataObject, tmp_path_factory: Any
