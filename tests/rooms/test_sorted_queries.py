@@ -246,3 +246,12 @@ def test_distinct_values_keep_missing_and_nan(tmp_path: Path) -> None:
     stream = io.BytesIO()
     cn.write(stream, {"n0": [2.0, None, float("nan"), 2.0, None, -1.0]}, "t")
     assert repr(cn.open_table(stream).distinct("n0")["n0"].to_pylist()) == "[-1.0, 2.0, nan, None]"
+
+
+def test_sorting_again_keeps_the_order_of_equal_keys(table: cn.Table) -> None:
+    again = table.sort_by("energy").sort_by("label").row_numbers()
+    assert again.tolist() == table.sort_by("label", "energy").row_numbers().tolist()
+    first = table.sort_by("energy").head(50).sort_by("label").row_numbers()
+    labels = table["label"].to_arrow().to_pylist()
+    rows = table.sort_by("energy").head(50).row_numbers().tolist()
+    assert first.tolist() == sorted(rows, key=lambda row: labels[row])

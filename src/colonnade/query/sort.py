@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from colonnade import compute as pc
 from colonnade import limits
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
@@ -70,17 +71,24 @@ class Sorting:
     def _first(self, parts: Iterable[Rows], limit: int) -> RowNumbers:
         """The first rows; keys are kept for at most a few times as many."""
         best: list[pa.Table] = []
-        n_rows = 0
+        n_rows, edge = 0, None
         for rows in parts if limit else ():
-            best.append(pa.table({**self._named(rows), ROW: np.asarray(rows, dtype=np.int64)}))
-            n_rows += len(rows)
+            best.append(self._before(edge, pa.table({**self._named(rows), ROW: np.asarray(rows, dtype=np.int64)})))
+            n_rows += best[-1].num_rows
             if n_rows >= 4 * limit:
                 best = [self._best(best, limit)]
-                n_rows = best[0].num_rows
+                n_rows, edge = limit, best[0].column(0)[-1]
         if not best:
             return np.empty(0, dtype=np.int64)
         numbers: RowNumbers = self._best(best, limit).column(ROW).to_numpy()
         return numbers
+
+    def _before(self, edge: pa.Scalar | None, rows: pa.Table) -> pa.Table:
+        """The rows whose first key is not after `edge`, in their order: others are not among the first."""
+        if edge is None or not edge.is_valid or (pa.types.is_floating(edge.type) and np.isnan(edge.as_py())):
+            return rows
+        compare = pc.greater_equal if self.keys[0].descending else pc.less_equal
+        return rows.filter(compare(rows.column(0), edge))  # unknown, and so left out, for missing rows
 
     def _best(self, tables: Sequence[pa.Table], limit: int) -> pa.Table:
         whole = pa.concat_tables(tables).combine_chunks()

@@ -93,6 +93,26 @@ class SortedQuery(Query):
             return self._unsorted._selection()
         return Selection.from_rows(np.unique(self._known_rows()))
 
+    def to_arrow(self, *, dictionaries: bool = False, views: bool = False) -> pa.Table:
+        """All rows in order as a pyarrow.Table; the options are those of `Query.to_arrow`.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> cn.open_table("run.h5", "events").sort_by("energy").to_arrow().column("ts").to_pylist()
+        [1, 3, 2]
+        """
+        if self._limit is not None or not self._names:
+            return super().to_arrow(dictionaries=dictionaries, views=views)
+        coded = dictionaries or views
+
+        def read() -> pa.Table:  # the columns are sorted with their keys: cheaper than to read them in another order
+            schema, readers = self._schema(coded), self._readers(coded)
+            batches = self._sorting().batches(self._parts(self._names), readers, schema, TABLE_BATCH_ROWS)
+            table = pa.Table.from_batches(batches, schema)
+            return self._with_views(table, dictionaries) if views else table
+
+        table: pa.Table = self._file._consistent(read)
+        return table
+
     def batches(self, rows: int = TABLE_BATCH_ROWS, *, dictionaries: bool = False) -> Iterator[pa.RecordBatch]:
         """The rows in order as Arrow record batches of at most `rows` rows; the first one after all are sorted.
 
