@@ -158,8 +158,8 @@ def _time_scalar(value: object, other: pa.DataType) -> pa.Scalar:
         is_duration = is_duration or re.fullmatch(r"\s*[+-]?\d.*[a-z]\s*", value, re.IGNORECASE) is not None
         is_duration = is_duration and not re.match(r"\s*\d{4}-\d\d-", value)
 
-    def refuse(told: str) -> PredicateError:
-        return PredicateError(f"cannot compute with {told} next to {other}")
+    def refuse(shown: str) -> PredicateError:
+        return PredicateError(f"cannot compute with {shown} next to {other}")
 
     for finer in _UNITS[_UNITS.index(unit) :]:
         kind = pa.duration(finer) if is_duration else _in_unit(other, finer)
