@@ -530,3 +530,28 @@ def test_a_regular_expression_has_a_bound() -> None:
     assert str(Matches("a", "x" * 1000)) == str(a.matches("x" * 1000))
     with pytest.raises(PredicateError, match="1,000 are allowed"):
         a.matches("x" * 1001)
+
+
+@pytest.mark.parametrize("filters", ["none", "shuffle+deflate"])
+def test_many_scattered_rows_are_updated_chunk_by_chunk(tmp_path: Path, filters: str) -> None:
+    """Runs of one row, in whole chunks, in the last one that rows do not fill, and in one that was never written."""
+    n = 1000
+    data = {"x": pa.array(range(n), pa.int16()), "s": [f"{i % 50:>3}é" for i in range(n)], "flag": [True] * n}
+    columns = {
+        name: cn.column(chunk_rows=64, filters=filters, strings="fixed" if name == "s" else "auto") for name in data
+    }
+    cn.write(tmp_path / "x.h5", data, "t", columns=columns, index={"x": "chunk_minmax"})
+    for runs in (1, 1000):
+        with cn.open_table(tmp_path / "x.h5", mode="r+") as table, limits.override(runs_per_chunk=runs):
+            before = table.to_arrow()
+            new = {"x": cn.col("x") + 1, "s": cn.col("s").upper(), "flag": False}
+            assert table.update(where="x % 3 != 0", set=new) == sum(x % 3 != 0 for x in before["x"].to_pylist())
+            expected = [
+                {"x": x + 1, "s": s.upper(), "flag": False} if x % 3 != 0 else {"x": x, "s": s, "flag": flag}
+                for x, s, flag in zip(*(before[name].to_pylist() for name in before.column_names), strict=True)
+            ]
+            assert table.to_arrow().to_pylist() == expected
+            assert table.verify_indexes() == []
+            table.append({"x": [5], "s": ["new"], "flag": [True]})
+            table.truncate(n)
+        assert cn.check(tmp_path / "x.h5", deep=True) == []
