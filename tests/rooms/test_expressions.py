@@ -256,6 +256,8 @@ def cells(path: Path, text: str) -> list[Any]:
         ("round(f)", [0.0, float("nan"), None, -0.0, float("inf")]),
         ("round(i, -1)", [10, -10, None, 0, 100]),
         ("half * 2", [1.0, 3.0, 5.0, 7.0, 9.0]),
+        ("f * 9007199254740993", [4503599627370496.0, float("nan"), None, -0.0, float("inf")]),
+        (f"f + {-(10**400)}", [float("-inf"), float("nan"), None, float("-inf"), float("nan")]),
         ("lower(s)", ["aé", "b", None, "", "c\0d"]),
         ("upper(s)", ["AÉ", "B", None, "", "C\0D"]),
         ("length(s)", [2, 1, None, 0, 3]),
