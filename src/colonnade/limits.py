@@ -30,6 +30,7 @@ class Limits:
     quick_level: int = 3  # of deflate; above it, size matters more than speed
 
     # h5
+    runs_per_chunk: int = 64  # runs of rows written one by one; with more, the chunk is written as a whole
     spare_memory: int = 256 << 20  # bytes; if there are fewer, a MemoryError is not the fault of the file
     attribute_bytes: int = 64 << 20  # larger attributes are not read
     heap_collections: int = 64  # collections of the global heap that are read at a time; most have 64 KiB

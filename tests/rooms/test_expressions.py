@@ -242,6 +242,8 @@ def cells(path: Path, text: str) -> list[Any]:
     [
         ("i // j", [3, -4, None, 0, -34]),
         ("i % j", [1, 1, None, 0, -2]),
+        ("-i // j", [-4, 3, None, 0, 33]),
+        ("-i % j", [1, 1, None, 0, -1]),
         ("i * 3", [21, -21, None, 0, 300]),
         ("-i", [-7, 7, None, 0, -100]),
         ("abs(i)", [7, 7, None, 0, 100]),
@@ -254,6 +256,8 @@ def cells(path: Path, text: str) -> list[Any]:
         ("round(f)", [0.0, float("nan"), None, -0.0, float("inf")]),
         ("round(i, -1)", [10, -10, None, 0, 100]),
         ("half * 2", [1.0, 3.0, 5.0, 7.0, 9.0]),
+        ("f * 9007199254740993", [4503599627370496.0, float("nan"), None, -0.0, float("inf")]),
+        (f"f + {-(10**400)}", [float("-inf"), float("nan"), None, float("-inf"), float("nan")]),
         ("lower(s)", ["aé", "b", None, "", "c\0d"]),
         ("upper(s)", ["AÉ", "B", None, "", "C\0D"]),
         ("length(s)", [2, 1, None, 0, 3]),
@@ -528,3 +532,28 @@ def test_a_regular_expression_has_a_bound() -> None:
     assert str(Matches("a", "x" * 1000)) == str(a.matches("x" * 1000))
     with pytest.raises(PredicateError, match="1,000 are allowed"):
         a.matches("x" * 1001)
+
+
+@pytest.mark.parametrize("filters", ["none", "shuffle+deflate"])
+def test_many_scattered_rows_are_updated_chunk_by_chunk(tmp_path: Path, filters: str) -> None:
+    """Runs of one row, in whole chunks, in the last one that rows do not fill, and in one that was never written."""
+    n = 1000
+    data = {"x": pa.array(range(n), pa.int16()), "s": [f"{i % 50:>3}é" for i in range(n)], "flag": [True] * n}
+    columns = {
+        name: cn.column(chunk_rows=64, filters=filters, strings="fixed" if name == "s" else "auto") for name in data
+    }
+    cn.write(tmp_path / "x.h5", data, "t", columns=columns, index={"x": "chunk_minmax"})
+    for runs in (1, 1000):
+        with cn.open_table(tmp_path / "x.h5", mode="r+") as table, limits.override(runs_per_chunk=runs):
+            before = table.to_arrow()
+            new = {"x": cn.col("x") + 1, "s": cn.col("s").upper(), "flag": False}
+            assert table.update(where="x % 3 != 0", set=new) == sum(x % 3 != 0 for x in before["x"].to_pylist())
+            expected = [
+                {"x": x + 1, "s": s.upper(), "flag": False} if x % 3 != 0 else {"x": x, "s": s, "flag": flag}
+                for x, s, flag in zip(*(before[name].to_pylist() for name in before.column_names), strict=True)
+            ]
+            assert table.to_arrow().to_pylist() == expected
+            assert table.verify_indexes() == []
+            table.append({"x": [5], "s": ["new"], "flag": [True]})
+            table.truncate(n)
+        assert cn.check(tmp_path / "x.h5", deep=True) == []

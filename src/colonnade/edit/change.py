@@ -457,7 +457,7 @@ def overwrite_rows(
     indexes = [index for index in table.indexes.open() if index.info.column in schema.names]
     writers = [table.resume(column) for column in columns]
     referring = ReferenceMaker(table.group)
-    changed = Selection.none()
+    changed: list[Selection] = []
     for numbers, batch in parts:
         for writer, column, array in zip(writers, columns, batch.columns, strict=True):
             with rows_as(numbers.__getitem__):
@@ -465,10 +465,10 @@ def overwrite_rows(
                 is_plain = not isinstance(writer, CarriedWriter)
                 fitting = _fitting(values, arrow_type(column), column.name, 0) if is_plain else values
                 writer.overwrite(numbers, fitting)
-        changed = changed | Selection.from_rows(numbers)
+        changed.append(Selection.from_rows(numbers))
     written = [writer.finish() for writer in writers]
     table.layout.edit.extend(table.group, table.info, written)
-    touched = dict.fromkeys(schema.names, changed)
+    touched = dict.fromkeys(schema.names, Selection.joined(changed))
     _follow(table, indexes, touched, written)
     _follow_face(table, touched)
     table.put(written)

@@ -211,9 +211,21 @@ class RowSink:
             for _, begin, end in by_chunk(rows, self._chunk_rows):
                 self._change(int(rows[begin]), rows[begin:end] - rows[begin], image[begin:end])
             return
+        for _, begin, end in by_chunk(rows, self._chunk_rows) if self._chunk_rows else [(0, 0, len(rows))]:
+            self._write_runs(rows[begin:end], image[begin:end])
+
+    def _write_runs(self, rows: RowNumbers, image: Image) -> None:
+        """Put elements into these rows, run by run; a chunk that is not filtered is written as a whole if it has many
+        runs."""
         edges = [0, *(np.flatnonzero(np.diff(rows) != 1) + 1).tolist(), len(rows)]
-        for begin, end in itertools.pairwise(edges):
-            self.write(int(rows[begin]) if end > begin else 0, image[begin:end], end - begin)
+        if self._chunk_rows and len(edges) > limits.now.runs_per_chunk:
+            first = int(rows[0]) // self._chunk_rows * self._chunk_rows
+            whole = self._loaded(first, self._dataset.shape[0], find_replaced(self._dataset, first), image.dtype)
+            whole[rows - first] = image
+            self._send(first, whole)
+            return
+        for low, high in itertools.pairwise(edges):
+            self.write(int(rows[low]) if high > low else 0, image[low:high], high - low)
 
     def _send(self, start: int, image: Image) -> None:
         """A whole chunk."""

@@ -141,9 +141,11 @@ def _scalar(value: object, other: pa.DataType | None) -> pa.Scalar:
 def _integer_scalar(value: int, other: pa.DataType | None) -> pa.Scalar:
     if other is not None and pa.types.is_floating(other):
         wide = pa.float32() if other.bit_width < 64 else other
-        return (
-            pa.scalar(value, pa.float64()).cast(wide, safe=False) if abs(value) < 2**1000 else pa.scalar(float("inf"))
-        )
+        try:
+            number = float(value)
+        except OverflowError:
+            number = np.inf if value > 0 else -np.inf
+        return pa.array([number], pa.float64()).cast(wide, safe=False)[0]
     is_unsigned = value >= 2**63 or (value >= 0 and other == pa.uint64())
     if not -(2**63) <= value < 2**64:
         raise PredicateError(f"cannot compute with {value}: it does not fit 64 bits. Write it with a decimal point")
@@ -158,8 +160,8 @@ def _time_scalar(value: object, other: pa.DataType) -> pa.Scalar:
         is_duration = is_duration or re.fullmatch(r"\s*[+-]?\d.*[a-z]\s*", value, re.IGNORECASE) is not None
         is_duration = is_duration and not re.match(r"\s*\d{4}-\d\d-", value)
 
-    def refuse(told: str) -> PredicateError:
-        return PredicateError(f"cannot compute with {told} next to {other}")
+    def refuse(shown: str) -> PredicateError:
+        return PredicateError(f"cannot compute with {shown} next to {other}")
 
     for finer in _UNITS[_UNITS.index(unit) :]:
         kind = pa.duration(finer) if is_duration else _in_unit(other, finer)

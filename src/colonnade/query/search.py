@@ -142,7 +142,7 @@ class Search:
 
 def stored_columns(readers: Iterable[ColumnReader]) -> dict[str, ColumnInfo]:
     """The columns that these readers read from the file, by name: for computed columns, what they are computed from."""
-    stored = [one for reader in readers for one in (reader.sources or (reader,))]
+    stored = [source for reader in readers for source in (reader.sources or (reader,))]
     return {reader.column.name: reader.column for reader in stored}
 
 
