@@ -259,15 +259,16 @@ def test_a_key_that_appears_late_is_refused(tmp_path: Path, set_limits: SetLimit
 
 
 def test_types_of_json_lines_are_those_of_the_values(tmp_path: Path) -> None:
-    first = {"f": 1, "nan": "NaN", "day": "2026-01-31", "at": "2026-01-31T12:00:00.5Z", "s": "x", "l": [1], "r": None}
+    record = {"a": 2, "b": "z"}
+    first = {"f": 1, "nan": "NaN", "day": "2026-01-31", "at": "2026-01-31T12:00:00.5Z", "s": "x", "l": [1], "r": record}
     second = {"f": 1.5, "nan": 2, "day": None, "at": None, "s": "2026-01-31", "l": None, "r": {"a": 1, "b": "y"}}
     rows = [first, second]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
     cn.convert(tmp_path / "a.jsonl", tmp_path / "a.h5")
     schema = cn.read(tmp_path / "a.h5").schema
-    record = pa.struct([("a", pa.int64()), ("b", pa.string())])
+    records = pa.struct([("a", pa.int64()), ("b", pa.string())])
     zoned = pa.timestamp("us", "UTC")
-    assert schema.types == [pa.float64(), pa.float64(), pa.date32(), zoned, pa.string(), pa.list_(pa.int64()), record]
+    assert schema.types == [pa.float64(), pa.float64(), pa.date32(), zoned, pa.string(), pa.list_(pa.int64()), records]
 
 
 def test_what_has_no_form_on_the_other_side_is_refused_or_noted(tmp_path: Path) -> None:
