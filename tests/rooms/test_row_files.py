@@ -314,6 +314,15 @@ def test_a_file_of_another_format_than_its_name(run: Path, tmp_path: Path) -> No
     assert format_of(Path("A.CSV.GZ")) is ROW_FORMATS["csv"] and format_of(Path("a.parquet.gz")) is None
 
 
+def test_names_that_would_mislead_are_refused(run: Path, tmp_path: Path) -> None:
+    with refused("suffix of a known format"):
+        cn.convert(run, tmp_path / "a.xlsx")
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    result = call("head", tmp_path / "a.csv")
+    assert result.exit_code == 3 and "colonnade convert" in result.stderr
+    assert "colonnade convert" not in call("head", tmp_path / "none.csv").stderr
+
+
 def test_compressed_text_is_compressed(run: Path, tmp_path: Path) -> None:
     cn.convert(run, tmp_path / "a.csv.gz", table="a/events")
     with gzip.open(tmp_path / "a.csv.gz", "rt") as stream:
