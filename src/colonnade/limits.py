@@ -98,6 +98,8 @@ class Limits:
     # cli
     printed_rows: int = 65_536  # rows that are read and printed together
     printed_bytes: int = 64 << 20
+    csv_block_bytes: int = 4 << 20  # bytes of CSV that are parsed together
+    json_batch_rows: int = 65_536  # rows of JSON lines that are read together
 
 
 now = Limits()

@@ -98,7 +98,8 @@ def test_a_table_goes_through_two_formats_and_comes_back(
         for name, kind in kinds.items():
             if pa.types.is_dictionary(kind):
                 categories = [cn.open_table(path, "t")[name].categories for path in (begin, end)]
-                assert categories[0].equals(categories[1])
+                first_ones, last_ones = ([] if each is None else plain(pa.chunked_array([each])) for each in categories)
+                assert repr(first_ones) == repr(last_ones)
 
 
 def leaves(kinds: Any) -> list[pa.DataType]:

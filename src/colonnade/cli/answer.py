@@ -15,7 +15,7 @@ from typing import Any, TypeGuard
 
 import click
 
-from colonnade.errors import ColonnadeError, PredicateError, UsageError
+from colonnade.errors import ColonnadeError, FormatError, PredicateError, UsageError
 
 Facts = dict[str, Any]
 FINE, FINDINGS, USAGE, FILE = 0, 1, 2, 3
@@ -50,11 +50,16 @@ def exit_code(error: ColonnadeError | OSError) -> int:
     return USAGE if isinstance(error, UsageError) else FILE
 
 
-def report_error(error: ColonnadeError | OSError, as_json: bool) -> int:
-    """Print the error, and return its exit code."""
+ROW_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".jsonl", ".ndjson", ".arrow", ".feather", ".arrows", ".parquet", ".pq")
+
+
+def report_error(error: ColonnadeError | OSError, as_json: bool, file: str = "") -> int:
+    """Print the error, and return its exit code. file: the HDF5 file that the command was given."""
     if as_json:
         print_json({"error": error_facts(error)})
     click.echo("colonnade: " + "\n".join(_error_lines(error)), err=True)
+    if isinstance(error, FormatError) and file.lower().endswith(ROW_SUFFIXES):
+        click.echo(printable(f"make an HDF5 file of it with: colonnade convert {file} OUT.h5"), err=True)
     return exit_code(error)
 
 

@@ -67,7 +67,7 @@ def command_in(group: click.Group, name: str | None = None) -> Callable[[Callabl
                 code = report_interrupt()
             except (ColonnadeError, OSError) as error:
                 is_closed = isinstance(error, OSError) and error.errno == errno.EPIPE
-                code = leave_pipe() if is_closed else report_error(error, as_json)
+                code = leave_pipe() if is_closed else report_error(error, as_json, str(given.get("file", "")))
             click.get_current_context().exit(code)
 
         flag = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")

@@ -29,6 +29,11 @@ from colonnade.sparse.opened import OpenTarget
 from colonnade.table import File, Table
 from colonnade.table import open as open_file
 
+FOREIGN_SUFFIXES = (
+    ".json", ".txt", ".xlsx", ".xls", ".ods", ".avro", ".orc", ".sqlite", ".db", ".zip", ".gz", ".bz2", ".zst",
+)  # fmt: skip
+"""Suffixes of files that this module does not write: HDF5 under such a name would mislead."""
+
 
 @dataclass(slots=True)
 class Converted:
@@ -106,6 +111,8 @@ def convert(
         for option in [name for name, value in (("layout", layout), ("version", version)) if value is not None]:
             raise UsageError(f"{option} is for HDF5 files, {path} is {files.target.name}")
         return _convert_to_row_file(source, path, files, overwrite, progress)
+    if format is None and path.suffix.lower() in FOREIGN_SUFFIXES:
+        raise UsageError(f"cannot write {path}: {path.suffix} is not the suffix of a known format. Give it (--format)")
     into = _directory_layout() if directory and layout is None else _layout(target, layout)
     named_layout(into).create(version, directory)  # refuses what the layout does not have
     options: LayoutOptions = {"version": version, "directory": directory}

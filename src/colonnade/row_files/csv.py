@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from colonnade import limits
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError
 from colonnade.exchange.sources import RowStream
@@ -33,7 +34,6 @@ from colonnade.row_files.types import Types
 if TYPE_CHECKING:
     from pyarrow.csv import CSVStreamingReader
 
-BLOCK_BYTES = 4 << 20
 MOST_EXACT = 2**53  # from here on not every integer is a float64
 _INTEGER = re.compile(r"[+-]?\d+")
 _json_text: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
@@ -73,7 +73,7 @@ class DelimitedText:
         parsed = {name: _parsed_type(kind) for name, kind in types.items()}
         return csv.open_csv(
             pa.input_stream(str(path), compression=COMPRESSED_SUFFIXES.get(path.suffix.lower())),
-            read_options=csv.ReadOptions(block_size=BLOCK_BYTES),
+            read_options=csv.ReadOptions(block_size=limits.now.csv_block_bytes),
             parse_options=csv.ParseOptions(delimiter=options.delimiter or self.delimiter, newlines_in_values=True),
             convert_options=csv.ConvertOptions(
                 column_types=parsed,

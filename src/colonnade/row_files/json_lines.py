@@ -12,9 +12,10 @@ from typing import cast
 
 import pyarrow as pa
 
+from colonnade import limits
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError
-from colonnade.exchange.sources import SOURCE_BATCH_ROWS, RowStream
+from colonnade.exchange.sources import RowStream
 from colonnade.row_files.base import COMPRESSED_SUFFIXES, Batches, TextOptions, plain_forms, read_errors, text_notes
 from colonnade.row_files.plain import FLOAT_WORDS, from_plain, plain_records
 
@@ -73,7 +74,7 @@ def _record_parts(path: Path, lines: io.TextIOWrapper) -> Iterator[tuple[int, li
             raise DataError(f"line {number} is not a JSON object: every line must be a row", path=str(path))
         records.append(record)
         n_bytes += len(line)
-        if len(records) == SOURCE_BATCH_ROWS or n_bytes >= BATCH_BYTES:
+        if len(records) >= limits.now.json_batch_rows or n_bytes >= BATCH_BYTES:
             yield begin, records
             records, begin, n_bytes = [], number + 1, 0
     if records:

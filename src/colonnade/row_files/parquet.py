@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -87,13 +88,17 @@ def _recorded_schema(schema: pa.Schema, first: pa.RecordBatch | None) -> pa.Sche
         if pa.types.is_dictionary(kind):
             more[CATEGORIES_KEY] = _categories_text(kind, None if first is None else first.column(position).dictionary)
         elif _is_changed(kind):
-            more[TYPE_KEY] = str(kind).encode()
+            more[TYPE_KEY] = b64encode(pa.schema([pa.field("", kind)]).serialize().to_pybytes())
         fields.append(field.with_metadata({**(field.metadata or {}), **more}) if more else field)
     return pa.schema(fields, schema.metadata)
 
 
 def _is_changed(kind: pa.DataType) -> bool:
     """Whether Parquet gives a type back as another one that holds the same values."""
+    if pa.types.is_struct(kind):
+        return any(_is_changed(kind.field(position).type) for position in range(kind.num_fields))
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+        return _is_changed(kind.value_type)
     in_seconds = (pa.types.is_timestamp(kind) or pa.types.is_time(kind)) and kind.unit == "s"
     return in_seconds or bool(pa.types.is_date64(kind))
 
@@ -117,16 +122,19 @@ class _Recorded:
         """What is recorded about a column; a record that makes no sense is left alone."""
         metadata = {**(field.metadata or {})}
         kind, values = metadata.pop(TYPE_KEY, None), metadata.pop(CATEGORIES_KEY, None)
+        from pyarrow import ipc
+
         plain = field.with_metadata(metadata)
         try:
             if kind is not None:
-                return cls(plain.with_type(named_type(kind.decode())))
+                stored_schema = ipc.read_schema(pa.py_buffer(b64decode(kind)))
+                return cls(plain.with_type(stored_schema.field(0).type))
             if values is not None:
                 stored = json.loads(values)
                 value_type, index = named_type(stored["type"]), named_type(stored["index"])
                 listed = from_plain(stored.get("values", []), value_type, field.name)
                 return cls(plain.with_type(pa.dictionary(index, value_type, bool(stored["ordered"]))), listed)
-        except (ValueError, LookupError, TypeError, UsageError):
+        except (ValueError, LookupError, TypeError, UsageError, OSError):
             return cls(field)
         return cls(plain)
 

@@ -156,7 +156,7 @@ def no_rows(table: Table, name: str, kind: pa.DataType) -> pa.Array:
 
 
 def options_of(query: Query, given: TableOptions | None = None) -> TableOptions:
-    """How to write the rows of a query: as the caller says, and otherwise as its table has them."""
+    """How to write the rows of a query: as requested, and otherwise as its table has them."""
     asked, info = given or TableOptions(), query._table.info
     labels = [name for name in info.label_names if name in query._names] if asked.labels is None else asked.labels
     is_same_layout = asked.layout == query._table.layout
