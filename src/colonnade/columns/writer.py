@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 LARGEST_CHUNK_BYTES = 2**32
 ROOM_FOR_FILL = 16
-GROWS_AT, GROWS_TO = 4, 2  # chunks: a column that fills so many gets chunks for so many times its rows
+GROWS_AT, GROWS_TO = 4, 2  # a column that fills 4 chunks gets chunks for twice its rows
 CHOSEN_BY_US = ("none", "scale-offset", "deflate:1", "shuffle+deflate:1")
 
 MOST_UNWRITTEN_COPIED = 1 << 28  # rows without storage (all fill) that may still be copied into another form

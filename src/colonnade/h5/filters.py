@@ -106,7 +106,7 @@ def _set_of_h5py(creation: h5p.PropDCID, name: str, options: tuple[str, ...], st
     creation.set_szip(_SZIP_MODES[mode], pixels)
 
 
-def _lossy_options(name: str, options: tuple[str, ...], stored: StoredType) -> dict[str, Any]:
+def _lossy_options(name: str, options: tuple[str, ...], stored: StoredType) -> dict[str, float]:
     """The options of zfp, sz and sz3 as hdf5plugin takes them: zfp:rate=8, sz:absolute=0.01."""
     if options == ("reversible",) and name == "zfp":
         _require_kind(name, stored, ("float", "integer"))
