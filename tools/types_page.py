@@ -88,8 +88,9 @@ By default, strings are stored with fixed length where that wastes no space, oth
 MIDDLE = """
 References (`cn.Reference` objects, pairs of a path and a selection, `h5py.ref_dtype` and `h5py.regionref_dtype`
 arrays, or columns read from the same file) are stored as `H5T_STD_REF_OBJ` and `H5T_STD_REF_DSETREG`; the null
-reference is missing, also inside lists and structs. Their bytes are valid only in their own file; a `cn.Reference` is
-written by its path and selection. The form of HDF5 1.12 is read, not written, and inside structs it is read as bytes.
+reference marks a missing row, and is None wherever cells are Python objects. Their bytes are valid only in their own
+file; a `cn.Reference` is written by its path and selection. The form of HDF5 1.12 is read, not written, and inside
+structs it is read as bytes.
 
 Some types are refused, with a message that names the alternative: unions, maps (cast to `list<struct<key, value>>`),
 month intervals, empty structs, fixed-size lists and bytes of length 0, NumPy's long double. A missing value inside a

@@ -970,7 +970,10 @@ def test_example_objects(example: Any) -> None:
     assert set(example) == {"ts", "energy", "label", "label_categories", "row_id", "_search_indexes"}
     assert list(example["_search_indexes"]) == ["ts__chunk_minmax"]
     assert list(example["_search_indexes"].attrs) == []
-    assert set(example["ts"].attrs) == {"units", "units_vocabulary", "description", "_indexes", "_search_indexes"}
+    own = {"_storage_options"}  # that the user has set chunk_rows
+    assert set(example["ts"].attrs) == own | {
+        "units", "units_vocabulary", "description", "_indexes", "_search_indexes",
+    }  # fmt: skip
     for name in ("energy", "label", "label_categories", "row_id"):
         assert "_search_indexes" not in example[name].attrs
     assert check(example) == []

@@ -97,10 +97,7 @@ def _decode(image: Image, stored: StoredType, kind: pa.DataType, missing: Mask |
         return _decode_compound(image, stored, kind, missing)
     if pa.types.is_decimal(kind):
         return _decode_decimal(image, kind, missing)
-    if stored.kind in ("object_reference", "region_reference"):  # the null reference, also inside lists and structs
-        null = find_missing(image, stored, bytes(stored.size))
-        missing = null if missing is None else missing | null
-    return fixed_array(image, kind, missing if missing is None or missing.any() else None)
+    return fixed_array(image, kind, missing)
 
 
 def _validity(missing: Mask | None) -> pa.Buffer | None:

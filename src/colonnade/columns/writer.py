@@ -43,8 +43,16 @@ from colonnade.columns.forms import (
 from colonnade.columns.mapping import arrow_type, named_type, plain_type, stored_string, stored_type
 from colonnade.columns.raw import cut
 from colonnade.dataclass import dataclass, replace
-from colonnade.errors import DataError, FormatError, UsageError, rows_as
-from colonnade.filters.names import PORTABLE, check_filters, cuts_off_bits, known_filters, without_scale_offset
+from colonnade.errors import DataError, FormatError, UnsupportedError, UsageError, rows_as
+from colonnade.filters.names import (
+    PORTABLE,
+    check_filters,
+    cuts_off_bits,
+    has_lossy,
+    is_lossy,
+    known_filters,
+    without_scale_offset,
+)
 from colonnade.h5.attributes import copy_attributes, write_text
 from colonnade.h5.datasets import DatasetPlan, leads_nowhere
 from colonnade.h5.handles import create_dataset
@@ -63,7 +71,7 @@ if TYPE_CHECKING:
 
 LARGEST_CHUNK_BYTES = 2**32
 ROOM_FOR_FILL = 16
-GROWS_AT, GROWS_TO = 4, 2  # chunks: a column that fills 4 gets chunks for twice its rows
+GROWS_AT, GROWS_TO = 4, 2  # a column that fills 4 chunks gets chunks for twice its rows
 CHOSEN_BY_US = ("none", "scale-offset", "deflate:1", "shuffle+deflate:1")
 
 MOST_UNWRITTEN_COPIED = 1 << 28  # rows without storage (all fill) that may still be copied into another form
@@ -104,6 +112,13 @@ class WrittenColumn:
         return self.dataset if self.draft is None else self.draft
 
 
+def _without_fill(options: ColumnOptions, name: str) -> ColumnOptions:
+    """The options of a column with a lossy filter: it has no fill, whose size would spoil the rows next to it."""
+    if options.fill not in (AUTO, None):
+        raise UsageError(f"column {name!r}: a lossy filter keeps no fill: leave out fill={options.fill!r}", column=name)
+    return replace(options, fill=None)
+
+
 class ColumnWriter:
     """Writes one column into a group. Call in this order: construct (checks type and options), start, write, finish."""
 
@@ -121,6 +136,9 @@ class ColumnWriter:
         self._given = plain_type(kind)
         self._options = options
         self._marking = marking
+        self._is_lossy = is_lossy(options.filters)
+        if self._is_lossy:
+            self._options = _without_fill(options, name)
         self._large_attributes = large_attributes
         try:
             self._coder = self._start_coder()
@@ -177,6 +195,9 @@ class ColumnWriter:
         writer._group, writer._opened = group, dataset
         writer._n_taken = writer._n_written = column.n_rows
         writer._resumed = True
+        writer._is_lossy = has_lossy(column.filters)
+        if writer._is_lossy:
+            writer._options = replace(options, fill=None)
         if not can_column_grow(column, dataset) or cuts_off_bits(column.filters):
             writer._copy_into(writer._form)
         return writer
@@ -314,6 +335,7 @@ class ColumnWriter:
     def overwrite(self, rows: Int64s, array: pa.Array) -> None:
         """Overwrite existing rows, given in increasing order. Row numbers in errors are positions in `array`."""
         values = self._as_values(array, 0)
+        self._check_lossy(np.zeros(0), not len(values))
         self._make_fit(values, 0)
         if len(values):
             encoded = self._encode(values)
@@ -331,6 +353,7 @@ class ColumnWriter:
 
     def truncate(self, n_rows: int) -> None:
         """Keep only the first `n_rows` rows."""
+        self._check_lossy(np.zeros(0), n_rows in (0, self._n_written) or n_rows % self.chunk_rows == 0)
         try:
             resize(self._dataset, n_rows)
         except CannotSkipFilter:
@@ -406,7 +429,7 @@ class ColumnWriter:
         if wanted < 2 * self.chunk_rows:
             return
         noted = (read_text(self._dataset, OPTIONS_SET) or "").split()
-        if "chunk_rows" in noted:
+        if "chunk_rows" in noted or self._is_lossy:
             return
         assert self._plan is not None  # it has rows
         before = self._plan
@@ -451,7 +474,29 @@ class ColumnWriter:
             self._has_missing = self._has_missing or self._holds_missing(values)
         return encoded
 
+    def _check_lossy(self, image: Image, is_kept: bool) -> None:
+        """Refuse what a lossy filter would spoil: rows that are not finite, and rows in the file that change again."""
+        if not self._is_lossy:
+            return
+        if not is_kept:
+            raise UnsupportedError(
+                f"cannot change rows of column {self.name!r}: its filter keeps approximate values, so that the rows of "
+                "the same chunk would change again. Give the column with replace_column",
+                feature="changes of columns with lossy filters",
+            )
+        spoiled = ~np.isfinite(image)
+        if spoiled.any():
+            row = int(np.argmax(spoiled))
+            raise DataError(
+                f"{image[row]} is not a finite number: the filter would change the rows next to it. Choose a filter "
+                "that keeps all values",
+                column=self.name,
+                row=self._n_written + row,
+                value=float(image[row]),
+            )
+
     def _write_behind(self, image: Image, count: int) -> None:
+        self._check_lossy(image, not self._resumed or self._n_written % self.chunk_rows == 0)
         self._dataset.set_extent((self._n_written + count,))
         self._open_sink().write(self._n_written, image, count)
 

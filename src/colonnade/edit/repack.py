@@ -10,7 +10,7 @@ from colonnade.columns.raw import cut
 from colonnade.dataclass import dataclass, replace
 from colonnade.edit.index import Indexes
 from colonnade.errors import UsageError
-from colonnade.filters.names import PORTABLE, check_filters, filters_text, known_filters, without_scale_offset
+from colonnade.filters.names import PORTABLE, check_filters, filters_text, is_lossy, known_filters, without_scale_offset
 from colonnade.h5.attributes import write_text
 from colonnade.h5.copying import CopyDataset, copy_file
 from colonnade.h5.datasets import DatasetPlan, is_plain_type
@@ -42,6 +42,8 @@ class NewStorage:
             raise UsageError(f"chunk_rows must be a number of rows, or 'auto', not {rows!r}")
         if self.filters != "auto":
             check_filters(self.filters)
+        if is_lossy(self.filters):
+            raise UsageError(f"cannot repack with {self.filters!r}: it changes values. Use replace_column for a column")
 
     @property
     def is_chosen(self) -> bool:

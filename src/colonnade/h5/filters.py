@@ -11,10 +11,17 @@ from typing import Any
 from h5py import h5f, h5g, h5p, h5t, h5z
 
 from colonnade.errors import UnsupportedError, UsageError
-from colonnade.filters.names import BUILT_IN, NAMES, PLUGINS, parse_filters
+from colonnade.filters.names import BUILT_IN, NAMES, OF_H5PY, PLUGINS, parse_filters
 from colonnade.model import FilterInfo, StoredType
 
 NEVER_SKIPPED = (1, 2, 3, 5)  # filters that the library applies to every chunk: deflate, shuffle, fletcher32, n-bit
+_LOSSY_OPTIONS = {
+    "zfp": ("rate", "precision", "accuracy"),
+    "sz": ("absolute", "relative", "pointwise_relative"),
+    "sz3": ("absolute", "relative", "norm2", "peak_signal_to_noise_ratio"),
+}
+_ENCODES = 1  # of H5Zget_filter_info
+_SZIP_MODES = {"nn": 32, "ec": 4}
 _COMPRESSORS = ("blosclz", "lz4", "lz4hc", "zlib", "zstd")
 
 
@@ -28,7 +35,9 @@ def set_filters(creation: h5p.PropDCID, text: str, stored: StoredType) -> None:
             if name in ("blosc", "blosc2", "bitshuffle") and stored.has_pointers:
                 # Their code divides by an element size that variable-length data does not have.
                 raise UsageError(f"filter {name} does not work on {stored}: use shuffle+deflate or zstd", filter=name)
-            _set_plugin(creation, name, options)
+            _set_plugin(creation, name, options, stored)
+        elif name in OF_H5PY:
+            _set_of_h5py(creation, name, options, stored)
         else:
             _set_built_in(creation, name, options, stored)
 
@@ -72,18 +81,73 @@ def _require_kind(name: str, stored: StoredType, kinds: tuple[str, ...]) -> None
         raise UsageError(f"filter {name} does not work on {stored}; it takes {', '.join(kinds)}", filter=name)
 
 
-def _set_plugin(creation: h5p.PropDCID, name: str, options: tuple[str, ...]) -> None:
+def _set_of_h5py(creation: h5p.PropDCID, name: str, options: tuple[str, ...], stored: StoredType) -> None:
+    """lzf, and szip[:nn|ec[:PIXELS]], if the library can compress with it."""
+    if name == "lzf":
+        if options:
+            raise UsageError("filter lzf takes no options", filter=name)
+        creation.set_filter(h5z.FILTER_LZF, h5z.FLAG_OPTIONAL, ())
+        return
+    if not h5z.filter_avail(h5z.FILTER_SZIP) or not h5z.get_filter_info(h5z.FILTER_SZIP) & _ENCODES:
+        raise UsageError(
+            "filter szip: the HDF5 library of h5py cannot compress with it here. Install h5py from conda-forge, or use "
+            "shuffle+deflate",
+            filter=name,
+        )
+    _require_kind(name, stored, ("integer", "float"))
+    mode = options[0] if options else "nn"
+    pixels = _number(name, options[1:], min(16, creation.get_chunk()[0] // 2 * 2), 2, 32)
+    if mode not in _SZIP_MODES or pixels % 2 or pixels > creation.get_chunk()[0]:
+        raise UsageError(
+            "filter szip is written szip:nn or szip:ec, and an even number of elements from 2 to 32, not more than a "
+            "chunk has, as in 'szip:nn:16'",
+            filter=name,
+        )
+    creation.set_szip(_SZIP_MODES[mode], pixels)
+
+
+def _lossy_options(name: str, options: tuple[str, ...], stored: StoredType) -> dict[str, float]:
+    """The options of zfp, sz and sz3 as hdf5plugin takes them: zfp:rate=8, sz:absolute=0.01."""
+    if options == ("reversible",) and name == "zfp":
+        _require_kind(name, stored, ("float", "integer"))
+        if stored.size not in (4, 8) or (stored.kind == "integer" and not stored.signed):
+            raise UsageError(
+                f"filter zfp does not work on {stored}: it takes signed numbers of 4 or 8 bytes", filter=name
+            )
+        return {"reversible": True}
+    key, _, text = options[0].partition("=") if len(options) == 1 else ("", "", "")
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if key not in _LOSSY_OPTIONS[name] or not 0 < number < float("inf") or (key == "precision" and number % 1):
+        known = ", ".join(f"{name}:{word}=NUMBER" for word in _LOSSY_OPTIONS[name])
+        exact = " or zfp:reversible, which keeps them" if name == "zfp" else ""
+        raise UsageError(f"filter {name} changes values: add by how much, as {known}{exact}", filter=name)
+    if stored.kind != "float" or stored.size not in (4, 8):
+        raise UsageError(
+            f"filter {name} changes values, so it takes floats of 4 or 8 bytes only, not {stored}", filter=name
+        )
+    return {key: int(number) if key == "precision" else number}
+
+
+def _set_plugin(creation: h5p.PropDCID, name: str, options: tuple[str, ...], stored: StoredType) -> None:
     plugin = import_plugins()
     if plugin is None:
         raise UsageError(
             f"filter {name} needs the package hdf5plugin (pip install 'colonnade[filters]'); "
-            f"built in are {', '.join(BUILT_IN)}",
+            f"built in are {', '.join(BUILT_IN)}, and lzf",
             filter=name,
         )
     if name == "zstd":
         chosen = plugin.Zstd(clevel=_number(name, options, 1, 1, 22))
     elif name == "lz4":
         chosen = plugin.LZ4(nbytes=_number(name, options, 0, 0, 1 << 30))
+    elif name == "bzip2":
+        chosen = plugin.BZip2(blocksize=_number(name, options, 9, 1, 9))
+    elif name in _LOSSY_OPTIONS:
+        kind = {"zfp": plugin.Zfp, "sz": plugin.SZ, "sz3": plugin.SZ3}[name]
+        chosen = kind(**_lossy_options(name, options, stored))
     elif name == "bitshuffle":
         inner = options[0] if options else "lz4"
         if inner not in ("lz4", "zstd", "none") or len(options) > 1:

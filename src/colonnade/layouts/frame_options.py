@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from colonnade.errors import UsageError
+from colonnade.filters.names import is_lossy
 from colonnade.model import ColumnOptions, TableText
 
 
@@ -25,3 +26,6 @@ def check_column_texts(name: str, options: ColumnOptions, frame: str) -> None:
     for option in ("units", "units_vocabulary", "description"):
         if getattr(options, option) is not None:
             raise UsageError(f"column {name!r}: {frame} cannot store {option}: leave it out", column=name)
+    if is_lossy(options.filters):
+        reason = f"columns of {frame} keep all values: use another filter than {options.filters}"
+        raise UsageError(f"column {name!r}: {reason}", column=name)

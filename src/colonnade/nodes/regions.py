@@ -218,7 +218,6 @@ def count_chosen(chosen: Chosen) -> int:
 def read_chosen(dataset: Dataset, chosen: Chosen) -> np.ndarray:
     """The chosen elements: of a grid in its shape, of points in their order. Boxes around them are read in pieces."""
     count = count_chosen(chosen)
-    dataset.check_readable(count)
     width = max(dataset.array_dtype().itemsize, 1)
     if count * width > _MOST_READ:
         raise UnsupportedError(
@@ -226,6 +225,7 @@ def read_chosen(dataset: Dataset, chosen: Chosen) -> np.ndarray:
             feature="arrays that exceed what is read at once",
             path=dataset.path,
         )
+    dataset.check_readable(count)
     if isinstance(chosen, tuple):
         return _read_grid(dataset, chosen, max(_PIECE_BYTES // width, 1))
     return _read_points(dataset, chosen, max(_PIECE_BYTES // width, 1))

@@ -22,6 +22,7 @@ from colonnade.nodes.regions import (
     read_chosen,
     selection_of,
 )
+from colonnade.sealed import Sealed
 from colonnade.stored_dtypes import NEW_REFERENCE
 
 if TYPE_CHECKING:
@@ -278,7 +279,7 @@ def _group_or_table(file: File, path: str) -> Table | ReferencedGroup:
     return file[path] if file._has_table(path) else ReferencedGroup(file, path)
 
 
-class ReferencedGroup(Mapping[str, "Table | ReferencedGroup | Reference"]):
+class ReferencedGroup(Sealed, Mapping[str, "Table | ReferencedGroup | Reference"]):
     """A group that a reference leads to: the names in it, and for each the Table, the group, or a Reference to the
     array.
 
@@ -354,6 +355,11 @@ class ReferencedArray(np.ndarray):
 
     def __array_finalize__(self, other: object) -> None:
         self._reference = None  # arrays that are computed from this one are not from there
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not name.startswith("_") and not hasattr(np.ndarray, name):
+            raise AttributeError(f"cannot set attribute {name!r} of a ReferencedArray")
+        super().__setattr__(name, value)
 
     @property
     def reference(self) -> Reference | None:
