@@ -42,7 +42,7 @@ FLOORS: list[tuple[str, list[str]]] = [
     ("file", ["pager", "filters", "nodes", "format", "reader", "h5", "writing", "opening"]),
     ("data", ["sparse", "columns", "indexes"]),
     ("layouts", ["layouts", "exchange", "row_files"]),
-    ("verbs", ["query", "edit", "checking"]),
+    ("verbs", ["query", "sorting", "edit", "checking"]),
     ("api", ["table", "anndata", "converting", "versions"]),
     ("doors", ["connect", "cli"]),
 ]
@@ -228,7 +228,7 @@ def longest_chain(room: str) -> int:
     def depth(name: str) -> int:
         if name not in depths:
             depths[name] = 0  # late imports may form a cycle
-            depths[name] = 1 + max((depth(other) for other in below[name] if other != name), default=0)
+            depths[name] = 1 + max((depth(other) for other in sorted(below[name]) if other != name), default=0)
         return depths[name]
 
     return max((depth(name) for name in sorted(inside)), default=0)

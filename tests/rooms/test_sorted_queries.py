@@ -144,12 +144,12 @@ def test_temporary_files_are_removed(table: cn.Table, spill_folder: Path) -> Non
 
         for error in (KeyboardInterrupt, MemoryError):
             with pytest.MonkeyPatch.context() as patch, pytest.raises(error):
-                patch.setattr("colonnade.query.external_sort.ExternalSort._next_of", failing(error))
+                patch.setattr("colonnade.sorting.external.ExternalSort._next_of", failing(error))
                 list(query.batches())
             gc.collect()
             assert list(spill_folder.iterdir()) == []
             with pytest.MonkeyPatch.context() as patch, pytest.raises(error):
-                patch.setattr("colonnade.query.external_sort._Run.load", failing(error))
+                patch.setattr("colonnade.sorting.external._Run.load", failing(error))
                 query.row_numbers()
             assert list(spill_folder.iterdir()) == []
 

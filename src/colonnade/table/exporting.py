@@ -17,8 +17,8 @@ from colonnade.model import AUTO, ColumnOptions, Plain, Progress, TableText
 from colonnade.row_files.base import RowFormat, TextOptions, with_table
 from colonnade.row_files.known import format_of
 from colonnade.row_files.sinks import check_target, sink_of
+from colonnade.table import File, open
 from colonnade.table.at_once import write_with
-from colonnade.table.file import File, open
 
 if TYPE_CHECKING:
     from colonnade.edit.create import WriteMode

@@ -201,15 +201,25 @@ class Reference(Referring):
             return Reference, (self._path, self._asked)
         if self.attribute is not None:
             raise UsageError(f"cannot pickle {self!r}: it leads to an attribute")
-        from colonnade.table.table import reopened_from
-
         file = self._origin.file
         return _opened_again, (reopened_from(file, f"{self!r}"), file._asked, self.path, self.selection)
 
 
+def reopened_from(file: File, what: str) -> str:
+    """What another process opens to have this file; a UsageError if it cannot, so that `what` cannot be pickled."""
+    name = file._opened_by
+    target = name if "://" in name else str(Path(name).absolute())
+    if file._handle.is_foreign_stream and target != name and not Path(target).is_file():
+        raise UsageError(
+            f"cannot pickle {what}: its file was opened from a file object, which another process does not have. Open "
+            "the file by its path"
+        )
+    return target
+
+
 def _opened_again(name: str, asked: Asked, path: str, selection: object) -> Reference:
     """A pickled reference, with its file opened again for reading."""
-    from colonnade.table.file import open
+    from colonnade.table import open
 
     return Reference._at(_Origin(open(name, **asked)), path, selection)
 

@@ -1,4 +1,4 @@
-"""Rows of a table chosen by a predicate, by number or by key, and changed: the methods that a Query does not have."""
+"""Rows of a table removed or updated, its columns and labels put in another order: what a Query does not have."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from colonnade.arrays import Int64s
     from colonnade.edit import change as changes
     from colonnade.edit.upsert import KeyMatches
+    from colonnade.model import TableInfo
     from colonnade.predicate.tree import Predicate
     from colonnade.selection import Selection
 
@@ -142,3 +143,60 @@ class ChangeableRows(ReadableRows):
         if isinstance(rows, slice):
             return query[rows]._selection()
         return Selection.from_rows(np.unique(row_numbers(rows, len(query))))
+
+
+class ArrangedColumns(ReadableRows):
+    """The columns and labels of a table, which can be put into another order."""
+
+    @property
+    def info(self) -> TableInfo:
+        """The table as plain data, as of the last commit."""
+        raise NotImplementedError
+
+    def _opened_for_change(self) -> changes.OpenTable:
+        raise NotImplementedError
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in their order; setting it to another order of the same names is one commit.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.columns = ["energy", "ts"]
+        >>> t[0]
+        {'energy': 0.5, 'ts': 1}
+        """
+        return list(self.info.column_names)
+
+    @columns.setter
+    def columns(self, names: Sequence[str]) -> None:
+        from colonnade.edit import arrange
+
+        with self._file._change():
+            arrange.reorder_columns(self._opened_for_change(), names)
+
+    @property
+    def labels(self) -> list[str]:
+        """The names of the row labels, the primary label first."""
+        return self.info.label_names
+
+    def set_labels(self, names: Sequence[str]) -> None:
+        """Make these columns and labels the row labels of the table, the primary label first. One commit.
+
+        A column that becomes a label is no longer one of the columns; a label that is not named becomes the last
+        column. No names: the table has no labels. An AnnData data frame has exactly one label; the row names of an
+        ArtifactDB data frame cannot be exchanged.
+
+        >>> cn.write("run.h5", {"id": ["a", "b"], "energy": [0.5, 7.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.set_labels(["id"])
+        >>> t.labels, t.columns
+        (['id'], ['energy'])
+        >>> t.set_labels([])
+        >>> t.labels, t.columns
+        ([], ['energy', 'id'])
+        """
+        from colonnade.edit import arrange
+
+        with self._file._change():
+            arrange.set_labels(self._opened_for_change(), names)

@@ -152,7 +152,7 @@ class ReadableRows(Sealed):
         >>> t.sort_by(("energy", "descending")).row_numbers()
         array([1, 2, 0])
         """
-        from colonnade.query.sort_keys import sort_keys
+        from colonnade.sorting.keys import sort_keys
         from colonnade.table.sorted_query import SortedQuery
 
         keys, query = sort_keys(by), self._query()

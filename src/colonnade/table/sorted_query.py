@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from colonnade.model import IndexInfo
     from colonnade.predicate.tree import Predicate
     from colonnade.query.plan import Plan
-    from colonnade.query.sort import Sorting
-    from colonnade.query.sort_keys import SortKey
     from colonnade.selection import RowNumbers, Rows, Selection
+    from colonnade.sorting.keys import SortKey
+    from colonnade.sorting.sort import Sorting
 
 
 class SortedQuery(Query):
@@ -62,7 +62,7 @@ class SortedQuery(Query):
     # -- the rows in order --
 
     def _sorting(self) -> Sorting:
-        from colonnade.query.sort import Sorting
+        from colonnade.sorting.sort import Sorting
 
         return Sorting.of(self._keys, [self._reader(key.column, dictionaries=True) for key in self._keys])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Never, overload
 
 import numpy as np
@@ -29,10 +28,9 @@ from colonnade.model import (
 from colonnade.nodes.attributes import OPTIONS_SET, Attributes, read_values
 from colonnade.nodes.elements import column_node
 from colonnade.nodes.paths import editable
-from colonnade.table.arranging import ArrangedColumns
 from colonnade.table.attributes import check_names
 from colonnade.table.column import Column
-from colonnade.table.row_changes import ChangeableRows
+from colonnade.table.row_changes import ArrangedColumns, ChangeableRows
 from colonnade.table.rows import Query
 
 if TYPE_CHECKING:
@@ -675,20 +673,10 @@ class Table(ChangeableRows, ArrangedColumns):
         return table_text(self.info, self.info.members, self.info.n_rows)
 
     def __reduce__(self) -> tuple[object, ...]:
+        from colonnade.table.references import reopened_from
+
         target = reopened_from(self._file, f"table {self.path!r}")
         return _opened_again, (target, self.path, self._file._asked)
-
-
-def reopened_from(file: File, what: str) -> str:
-    """What another process opens to have this file; a UsageError if it cannot, so that `what` cannot be pickled."""
-    name = file._opened_by
-    target = name if "://" in name else str(Path(name).absolute())
-    if file._handle.is_foreign_stream and target != name and not Path(target).is_file():
-        raise UsageError(
-            f"cannot pickle {what}: its file was opened from a file object, which another process does not have. Open "
-            "the file by its path"
-        )
-    return target
 
 
 def _opened_again(name: str, table: str, asked: Asked) -> Table:

@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import limits
-from colonnade.query.sort_keys import SortKey, sorted_places
 from colonnade.selection import RowNumbers
+from colonnade.sorting.keys import SortKey, sorted_places
 
 if TYPE_CHECKING:
     import tempfile

@@ -23,12 +23,12 @@ from colonnade.indexes.base import BAD_INDEX, Index, asked
 from colonnade.layouts.index_home import OpenIndex
 from colonnade.model import IndexInfo
 from colonnade.pager.receipts import Trust
-from colonnade.query.external_sort import ExternalSort
 from colonnade.query.match import answered
 from colonnade.query.plan import why_not
 from colonnade.query.scan import empty_columns, read_column, read_table
-from colonnade.query.sort_keys import KeyColumn, SortKey, sorted_places
 from colonnade.selection import RowNumbers, Rows
+from colonnade.sorting.external import ExternalSort
+from colonnade.sorting.keys import KeyColumn, SortKey, sorted_places
 
 PAYS_FROM = 16  # rows of the table per row asked for: with fewer, an index of keys in disorder saves nothing
 ROW = "row"
