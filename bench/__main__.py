@@ -142,6 +142,8 @@ def compare(
         finally:
             for peer in ready:
                 peer.close()
+                if peer.many_files is not None:
+                    peer.many_files.cleanup()
     missing = [kind.name for kind in kinds if not kind.available()]
     return Comparison(workload, threads, repeats, peers, missing, lines, troubles)
 

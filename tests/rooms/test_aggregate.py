@@ -6,7 +6,6 @@ import datetime as dt
 import math
 from decimal import Decimal
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
@@ -19,6 +18,7 @@ from colonnade import limits
 from colonnade.columns.coded import Categories
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import ColumnNotFound, CorruptError, DataError, UsageError
+from colonnade.pager.scratch import ScratchFolder
 
 NAN = math.nan
 DAY = dt.datetime(2026, 1, 31)
@@ -294,7 +294,7 @@ def test_more_values_than_are_kept_are_read_again(tmp_path: Path, by: Any) -> No
         small = {"gathered_bytes": 4000, "counted_pairs": 100, "waiting_groups": 50, "fewest_window_rows": 500}
         with (
             limits.override(**small, window_bytes=4000),
-            patch("tempfile.TemporaryDirectory", wraps=TemporaryDirectory) as folder,
+            patch("colonnade.pager.scratch.ScratchFolder", wraps=ScratchFolder) as folder,
         ):
             assert t.aggregate(wanted, by=by) == truth
             assert folder.call_count == 2

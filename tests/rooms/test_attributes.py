@@ -201,7 +201,7 @@ def test_no_public_class_takes_an_attribute_that_it_does_not_have(kind: type) ->
 def test_the_nearest_property_is_named(tmp_path: Path) -> None:
     cn.write(tmp_path / "a.h5", {"x": [1]}, table="t")
     with cn.open(tmp_path / "a.h5", "r+") as file:
-        assert settable(cn.Table) == ["description", "title", "units_vocabulary"]
+        assert settable(cn.Table) == ["columns", "description", "title", "units_vocabulary"]
         with pytest.raises(AttributeError, match=r"title\."):
             file["t"].titel = "x"
         with pytest.raises(AttributeError, match=r"units.*attrs\['unit'\]"):

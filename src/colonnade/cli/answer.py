@@ -11,11 +11,13 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeGuard
 
 import click
 
 from colonnade.errors import ColonnadeError, FormatError, PredicateError, UsageError
+from colonnade.pager.safe_files import open_device
 
 Facts = dict[str, Any]
 FINE, FINDINGS, USAGE, FILE = 0, 1, 2, 3
@@ -36,10 +38,8 @@ def report_interrupt() -> int:
 def leave_pipe() -> int:
     """After the program that read the output has ended, as head does: nothing more is written. Returns the exit code of
     programs that a closed pipe ends."""
-    with suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+    with suppress(OSError, ValueError), open_device(Path(os.devnull)) as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
     return CLOSED_PIPE
 
 

@@ -176,7 +176,7 @@ class ListsWriter:
     def __init__(self, name: str, kind: pa.DataType, options: ColumnOptions) -> None:
         self.name, self._kind = name, plain_type(kind)
         self._options = ColumnOptions(fill=None, chunk_rows=options.chunk_rows, filters=options.filters)
-        self._offsets = ColumnWriter(name, pa.int64(), self._options)
+        self._offsets = ColumnWriter(name, pa.int64(), self._options, is_companion=True)
         item = self._kind.value_type
         writer = ListsWriter if pa.types.is_list(item) else ColumnWriter
         self._values: ListsWriter | ColumnWriter = writer(f"{name}_values", item, options)
@@ -209,7 +209,7 @@ class ListsWriter:
 
     def _start_mask(self) -> None:
         """Begin a mask; none of the rows so far is missing."""
-        self._mask = ColumnWriter(f"{self.name}_mask", pa.bool_(), self._options)
+        self._mask = ColumnWriter(f"{self.name}_mask", pa.bool_(), self._options, is_companion=True)
         self._mask.start(self._group, pa.array([], pa.bool_()), None, self._most_rows)
         for start in range(0, self._n_rows, DEFAULT_CHUNK_ROWS):
             self._mask.write(pa.array(np.zeros(min(DEFAULT_CHUNK_ROWS, self._n_rows - start), dtype=bool)))

@@ -130,8 +130,11 @@ class ColumnWriter:
         large_attributes: bool = False,
         link: str = "",
         marking: Marking = Marking(),  # noqa: B008 - frozen
+        is_companion: bool = False,
     ) -> None:
+        """is_companion: a mask or heap of a column, whose options nobody has set."""
         self.name = name
+        self._is_companion = is_companion
         self._link = link or name  # of the dataset in its group
         self._given = plain_type(kind)
         self._options = options
@@ -269,7 +272,8 @@ class ColumnWriter:
         plan = DatasetPlan(stored, chunk_rows, "none", self._stored_fill(self._form), self._large_attributes)
         self._plan = replace(plan, filters=self._choose_filters(plan, values.slice(0, chunk_rows)))
         self._opened = create_dataset(group, self._link, self._plan)
-        self._note_options(self._opened)
+        if not self._is_companion:
+            self._note_options(self._opened)
 
     def _note_options(self, dataset: EditableDataset) -> None:
         """Record in the file which options of its storage the user has set."""

@@ -541,7 +541,7 @@ def _write_streamed(
     writer = table.layout.create().new_writer(name, column.kind, options, False, is_label)
     referring = ReferenceMaker(table.group)
     pieces = column.read(table)
-    first = referring(next(pieces, pa.array([], column.kind)), name, 0)
+    first = referring(next(pieces, pa.nulls(0, column.kind)), name, 0)
     writer.start(table.group, first, column.n_rows, DEFAULT_CHUNK_ROWS)
     n_done = len(first)
     if n_done:

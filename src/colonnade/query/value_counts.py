@@ -7,7 +7,6 @@ written to files in a temporary folder, divided by a hash of the value; at the e
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ from colonnade.columns.read import ColumnReader
 from colonnade.query.grouped import GroupedRows, GroupPart, label_ranks, merge_parts
 
 if TYPE_CHECKING:
-    import tempfile
+    from colonnade.pager.scratch import ScratchFolder
 
 N_FILES = 64  # of pairs that are not kept in memory
 
@@ -67,7 +66,7 @@ class _Files:
 
     def __init__(self, reader: ColumnReader) -> None:
         self._reader = reader
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: ScratchFolder | None = None
         self._writers: dict[int, pa.ipc.RecordBatchFileWriter] = {}
         self._is_long: list[bool] = []
 
@@ -78,7 +77,7 @@ class _Files:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._folder is not None:
-            self._folder.cleanup()
+            self._folder.close()
 
     @property
     def is_used(self) -> bool:
@@ -86,10 +85,10 @@ class _Files:
 
     def add(self, part: GroupPart) -> None:
         """Write these pairs."""
-        import tempfile
+        from colonnade.pager.scratch import ScratchFolder
 
         if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="colonnade-count-")
+            self._folder = ScratchFolder()
             self._is_long = [_is_long(keys) for keys in part.keys]
         arrays = [_to_stored(keys) for keys in part.keys]
         batch = pa.record_batch([*arrays, pa.array(part.rows)], names=[*map(str, range(len(arrays))), "rows"])
@@ -112,7 +111,7 @@ class _Files:
 
     def _path(self, number: int) -> str:
         assert self._folder is not None  # something was added
-        return str(Path(self._folder.name) / str(number))
+        return str(self._folder.path / str(number))
 
     def _writer(self, number: int, schema: pa.Schema) -> pa.ipc.RecordBatchFileWriter:
         if number not in self._writers:

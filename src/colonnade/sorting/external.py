@@ -22,7 +22,7 @@ from colonnade.selection import RowNumbers
 from colonnade.sorting.keys import SortKey, sorted_places
 
 if TYPE_CHECKING:
-    import tempfile
+    from colonnade.pager.scratch import ScratchFolder
 
 
 class ExternalSort:
@@ -32,7 +32,7 @@ class ExternalSort:
         self._keys = keys
         self._waiting: list[pa.Table] = []
         self._n_bytes = 0
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: ScratchFolder | None = None
         self._runs: list[Path] = []
         self._n_files = 0
 
@@ -48,7 +48,7 @@ class ExternalSort:
         """Remove the files, if there are any."""
         self._waiting.clear()
         if self._folder is not None:
-            self._folder.cleanup()
+            self._folder.close()
 
     def add(self, rows: pa.Table) -> None:
         """Take the next rows."""
@@ -90,11 +90,11 @@ class ExternalSort:
         self._runs.append(self._write(rows.slice(first, most) for first in range(0, rows.num_rows, most)))
 
     def _write(self, tables: Iterator[pa.Table]) -> Path:
-        import tempfile
+        from colonnade.pager.scratch import ScratchFolder
 
         if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="colonnade-sort-")
-        path = Path(self._folder.name) / f"{self._n_files}.arrow"
+            self._folder = ScratchFolder()
+        path = self._folder.path / f"{self._n_files}.arrow"
         self._n_files += 1
         first = next(tables)
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, first.schema) as out:

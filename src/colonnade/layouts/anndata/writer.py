@@ -166,7 +166,7 @@ class FrameWriter:
         self._rows.move_to(group, VALUES)
         filters = "deflate" if self._options.filters != "none" and self._rows.chunk_rows >= WORTH_FILTERING else "none"
         options = ColumnOptions(fill=None, chunk_rows=self._rows.chunk_rows, filters=filters)
-        self._mask = ColumnWriter(self.name, pa.bool_(), options, link=MASK)
+        self._mask = ColumnWriter(self.name, pa.bool_(), options, link=MASK, is_companion=True)
         self._mask.start(group, _flags(None, 0), n_rows, self._rows.chunk_rows)
         for start in range(0, n_rows, DEFAULT_CHUNK_ROWS):
             self._mask.write(_flags(None, min(DEFAULT_CHUNK_ROWS, n_rows - start)))

@@ -45,7 +45,7 @@ class VlsWriter:
         plain = replace(options, fill=None, strings="auto", categories=None, ordered=None, masked=None)
         self._pointers = ColumnWriter(name, POINTER, plain, link=names.POINTERS)
         heap = ColumnOptions(fill=None, chunk_rows=HEAP_CHUNK, filters=options.filters)
-        self._heap = ColumnWriter(name, pa.uint8(), heap, link=names.HEAP)
+        self._heap = ColumnWriter(name, pa.uint8(), heap, link=names.HEAP, is_companion=True)
         self._mark: bytes | None = None
         self._place_of_mark = 0
         self._lengths: set[int] = set()  # of strings written here
