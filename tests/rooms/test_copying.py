@@ -218,7 +218,7 @@ def test_ctrl_c_ends_a_command_with_130_and_no_traceback(tmp_path: Path) -> None
     path = tmp_path / "long.h5"
     cn.write(path, {"x": np.arange(3_000_000), "y": np.random.default_rng(1).normal(size=3_000_000)})
     code = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # whoever runs the tests may ignore it
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # it may be ignored
         "from colonnade.cli.__main__ import start; start()"
     )
     run = subprocess.Popen(
