@@ -48,7 +48,7 @@ def test_chunks_and_filters_grow_with_the_table(tmp_path: Path, first: int, step
         table = file["t"]
         for name in ("ts", "energy", "flag"):
             chunk_rows = table[name].chunk_rows
-            assert chunk_rows is not None and min(n_rows / 4, 65_536) <= chunk_rows <= max(64, 2 * n_rows)
+            assert chunk_rows is not None and min(n_rows / 4, 8192) <= chunk_rows <= max(64, 2 * n_rows)
         if n_rows > 10_000:
             assert table["ts"].filters != "none" and table["flag"].filters != "none"
             assert table["energy"].filters == "none"  # nothing is gained

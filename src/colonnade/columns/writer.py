@@ -72,6 +72,7 @@ if TYPE_CHECKING:
 LARGEST_CHUNK_BYTES = 2**32
 ROOM_FOR_FILL = 16
 GROWS_AT, GROWS_TO = 4, 2  # a column that fills 4 chunks gets chunks for twice its rows
+LONG_CHUNK = 8192  # rows; longer chunks do not grow: each append unpacks and packs the last one, which it does not fill
 CHOSEN_BY_US = ("none", "scale-offset", "deflate:1", "shuffle+deflate:1")
 
 MOST_UNWRITTEN_COPIED = 1 << 28  # rows without storage (all fill) that may still be copied into another form
@@ -427,7 +428,7 @@ class ColumnWriter:
         Not what the user has chosen. Each copy has eight times the rows of the one before, and there are few.
         """
         n_rows = self._n_written + len(values)
-        if not self._resumed or n_rows < GROWS_AT * self.chunk_rows:
+        if not self._resumed or self.chunk_rows >= LONG_CHUNK or n_rows < GROWS_AT * self.chunk_rows:
             return
         wanted = min(default_chunk_rows(GROWS_TO * n_rows, self._form.stored), self.most_chunk_rows)
         if wanted < 2 * self.chunk_rows:
