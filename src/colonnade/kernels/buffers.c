@@ -181,3 +181,21 @@ PyObject *finish(Span *spans, int n, PyObject *result)
     close_spans(spans, n);
     return result;
 }
+
+PyObject *unpack_into(PyObject *arguments, Unpacker unpack, const char *format)
+{
+    PyObject *source, *target;
+    Span s[2] = {0};
+    int wrong;
+    if (!PyArg_ParseTuple(arguments, "OO", &source, &target))
+        return NULL;
+    if (open_bytes(source, &s[0], "source") < 0 || open_bytes_out(target, &s[1], "out") < 0
+        || apart(&s[0], &s[1]) < 0)
+        return finish(s, 2, NULL);
+    Py_BEGIN_ALLOW_THREADS
+    wrong = unpack(s[0].bytes, s[0].n_bytes, s[1].bytes, s[1].n_bytes);
+    Py_END_ALLOW_THREADS
+    if (wrong)
+        refuse("source is not %s data of %zd bytes", format, s[1].n_bytes);
+    return finish(s, 2, wrong ? NULL : Py_NewRef(Py_None));
+}

@@ -40,18 +40,7 @@ static int unpack(const uint8_t *in, Py_ssize_t n, uint8_t *out, Py_ssize_t room
 
 static PyObject *unpack_lzf(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
-    PyObject *source, *target;
-    Span s[2] = {0};
-    int wrong;
-    if (!PyArg_ParseTuple(arguments, "OO", &source, &target))
-        return NULL;
-    if (open_bytes(source, &s[0], "source") < 0 || open_bytes_out(target, &s[1], "out") < 0
-        || apart(&s[0], &s[1]) < 0)
-        return finish(s, 2, NULL);
-    Py_BEGIN_ALLOW_THREADS
-    wrong = unpack(s[0].bytes, s[0].n_bytes, s[1].bytes, s[1].n_bytes);
-    Py_END_ALLOW_THREADS
-    return finish(s, 2, wrong ? refuse("source is not LZF data of %zd bytes", s[1].n_bytes) : Py_NewRef(Py_None));
+    return unpack_into(arguments, unpack, "LZF");
 }
 
 PyMethodDef lzf_functions[] = {

@@ -34,6 +34,7 @@
  * that of another library in the process. A function that is WIDE is static besides: compilers export its resolver
  * whatever its visibility. tests/rooms/test_native_symbols.py lists what a build exports. */
 #define apart colonnade_apart
+#define unpack_into colonnade_unpack_into
 #define bitmap_functions colonnade_bitmap_functions
 #define bitshuffle_functions colonnade_bitshuffle_functions
 #define block_functions colonnade_block_functions
@@ -114,6 +115,10 @@ PyObject *refuse(const char *format, ...); /* raises ValueError, answers NULL */
 int same_count(const Span *a, const Span *b);
 int apart(const Span *source, const Span *out); /* refuses an output that lies over its source */
 PyObject *finish(Span *spans, int n, PyObject *result);
+
+/* Fills `out` from `in`; -1 for bytes that are not of the format, or do not give exactly `room` bytes. */
+typedef int (*Unpacker)(const uint8_t *in, Py_ssize_t n, uint8_t *out, Py_ssize_t room);
+PyObject *unpack_into(PyObject *arguments, Unpacker unpack, const char *format); /* a call: (source, out) */
 
 static inline int is_float(Kind kind) { return kind == F32 || kind == F64; }
 static inline int is_signed(Kind kind) { return kind <= I64; }

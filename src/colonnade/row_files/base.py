@@ -116,10 +116,16 @@ def table_of(schema: pa.Schema) -> tuple[str | None, TableText]:
 def text_notes(schema: pa.Schema, word: str, forms: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
     """Notes on columns that text holds in another form, and on what it has no place for."""
     notes = [f"{_listed(names)}: {form}" for form, names in forms if names]
-    described = [f.name for f in schema if {b"units", b"description"} & set(f.metadata or {})]
+    described = [field.name for field in schema if _is_described(field)]
     if described:
         notes.append(f"{_listed(described)}: {word} has no place for units and descriptions")
     return notes
+
+
+def _is_described(field: pa.Field) -> bool:
+    """Whether a column has units or a description; the units of times are part of their type."""
+    about = field.metadata or {}
+    return b"description" in about or (b"units" in about and not pa.types.is_temporal(field.type))
 
 
 def _listed(names: Sequence[str]) -> str:
