@@ -158,9 +158,10 @@ def no_rows(table: Table, name: str, kind: pa.DataType) -> pa.Array:
 def options_of(query: Query, given: TableOptions | None = None) -> TableOptions:
     """How to write the rows of a query: as requested, and otherwise as its table has them."""
     asked, info = given or TableOptions(), query._table.info
-    labels = [name for name in info.label_names if name in query._names] if asked.labels is None else asked.labels
+    stored = _stored_names(query)
+    labels = [name for name in info.label_names if name in stored] if asked.labels is None else asked.labels
     is_same_layout = asked.layout == query._table.layout
-    own = {name: option for name in query._names if is_same_layout and (option := _column_options(query, name))}
+    own = {name: option for name in stored if is_same_layout and (option := _column_options(query, name))}
     return replace(
         asked,
         title=info.title if asked.title is None else asked.title,
@@ -170,6 +171,11 @@ def options_of(query: Query, given: TableOptions | None = None) -> TableOptions:
         columns=_merged(own, asked.columns or {}),
         allow_reserved=True,
     )
+
+
+def _stored_names(query: Query) -> list[str]:
+    """The columns that are read as they are stored: a computed one has no options, labels or attributes of its own."""
+    return [name for name in query._names if name not in query._computed]
 
 
 def _column_options(query: Query, name: str) -> ColumnOptions | None:
@@ -200,6 +206,6 @@ def _copy_attributes(query: Query, file: File, name: str) -> None:
     source, written = query._table, file[name]
     if own := dict(source.attrs):
         written.attrs.update(own)
-    for column in query._names:
+    for column in _stored_names(query):
         if column in written and (own := dict(source[column].attrs)):
             written[column].attrs.update(own)

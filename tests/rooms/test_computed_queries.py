@@ -1,0 +1,81 @@
+"""Queries with computed columns in every verb of a Query: sorted, described, counted, written, pickled."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import colonnade as cn
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> cn.Table:
+    data = {"id": [3, 1, 2], "a": [1.0, None, 4.0], "label": ["x", "y", None]}
+    units = {"a": cn.column(units="MeV", fill=-1.0)}
+    cn.write(tmp_path / "t.h5", data, "t", columns=units, labels=["id"])
+    with cn.open(tmp_path / "t.h5", "r+") as file:
+        file["t"]["a"].attrs["note"] = "as stored"
+    return cn.open_table(tmp_path / "t.h5", "t")
+
+
+def test_sorted_by_a_computed_column(table: cn.Table) -> None:
+    query = table.select("id", double=cn.col("a") * 2).sort_by(("double", "descending"))
+    expected = [{"id": 2, "double": 8.0}, {"id": 3, "double": 2.0}, {"id": 1, "double": None}]
+    assert query.to_arrow().to_pylist() == expected == list(query) == list(pickle.loads(pickle.dumps(query)))
+    assert query.head(1).to_arrow().to_pylist() == expected[:1] == query.where("double > 5").to_arrow().to_pylist()
+    assert query[1:].to_arrow().to_pylist() == expected[1:] and "double descending" in str(query.explain())
+
+
+def test_described_counted_and_sampled(table: cn.Table) -> None:
+    query = table.select("id", double="a * 2", upper="upper(label)")
+    assert query.describe().to_pandas().loc["max", "double"] == 8.0
+    assert query.histogram("double", [0, 4, 10]).bins["count"].to_pylist() == [1, 1]
+    assert query.distinct("upper").to_pydict() == {"upper": ["X", "Y", None]}
+    assert query.sample(3, seed=1).to_arrow().to_pylist() == query.to_arrow().to_pylist()
+
+
+@pytest.mark.parametrize("suffix", [".h5", ".parquet", ".arrow", ".jsonl"])
+@pytest.mark.parametrize("is_sorted", [False, True])
+def test_written_to_other_files(tmp_path: Path, table: cn.Table, suffix: str, is_sorted: bool) -> None:
+    query = table.select("id", "a", double=cn.col("a") * 2, upper="upper(label)")
+    query = query.sort_by("double") if is_sorted else query
+    query.write(tmp_path / f"out{suffix}")
+    cn.convert(tmp_path / f"out{suffix}", tmp_path / "back.h5")
+    with cn.open(tmp_path / "back.h5") as file:
+        found = file[file.tables()[0]].to_arrow()
+    assert found.select(["id", "a", "double", "upper"]).to_pylist() == query.to_arrow().to_pylist()
+
+
+def test_a_computed_column_that_hides_a_stored_one_takes_none_of_its_options(tmp_path: Path, table: cn.Table) -> None:
+    """Its fill, units, attributes and its role as a label belong to the column that is hidden."""
+    table.select("label", a="length(label)", id="upper(label)").write(tmp_path / "out.h5", table="t")
+    with cn.open(tmp_path / "out.h5") as file:
+        written = file["t"]
+        assert written.labels == [] and written["a"].units is None and dict(written["a"].attrs) == {}
+        assert written["a"].to_arrow().to_pylist() == [1, 1, None] and pa.types.is_integer(written["a"].dtype)
+        assert written["id"].to_arrow().to_pylist() == ["X", "Y", None]
+    assert cn.check(tmp_path / "out.h5", deep=True) == []
+
+
+def test_no_rows(tmp_path: Path, table: cn.Table) -> None:
+    query = table.where("a > 100").select("label", double=cn.col("a") * 2)
+    for suffix in (".h5", ".parquet"):
+        query.write(tmp_path / f"none{suffix}")
+    assert cn.read(tmp_path / "none.h5", "t").schema.field("double").type == pa.float64()
+    assert query.sort_by("double").to_arrow().num_rows == 0 and list(query) == []
+
+
+def test_many_rows_are_sorted_as_arrow_sorts_them(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    data = pa.table({"a": rng.normal(size=20_001), "b": rng.integers(0, 5, 20_001)})
+    cn.write(tmp_path / "t.h5", data, "t")
+    query = cn.open_table(tmp_path / "t.h5", "t").select("a", quotient=cn.col("a") / cn.col("b")).sort_by("quotient")
+    with np.errstate(divide="ignore"):
+        quotient = pa.array(data["a"].to_numpy() / data["b"].to_numpy())
+    order = pc.array_sort_indices(quotient)
+    assert query.to_arrow()["a"].equals(data["a"].take(order))
