@@ -79,3 +79,11 @@ def test_many_rows_are_sorted_as_arrow_sorts_them(tmp_path: Path) -> None:
         quotient = pa.array(data["a"].to_numpy() / data["b"].to_numpy())
     order = pc.array_sort_indices(quotient)
     assert query.to_arrow()["a"].equals(data["a"].take(order))
+
+
+def test_a_file_that_exists_is_replaced_on_request(tmp_path: Path, table: cn.Table) -> None:
+    query = table.select(double="a * 2")
+    query.write(tmp_path / "out.csv")
+    with pytest.raises(cn.errors.UsageError, match="mode='replace' replaces it"):
+        query.write(tmp_path / "out.csv")
+    query.write(tmp_path / "out.csv", mode="replace")

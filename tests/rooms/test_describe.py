@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -210,3 +211,11 @@ def test_frequent_values(tmp_path: Path, small: bool) -> None:
 def test_what_makes_no_histogram_is_refused(events: cn.Table, arguments: Any, named: Any, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         events.histogram(*arguments, **named)
+
+
+def test_without_pandas_the_error_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cn.write(tmp_path / "x.h5", {"x": [1]}, table="t")
+    description = cn.open_table(tmp_path / "x.h5", "t").describe()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(cn.errors.UsageError, match="pip install pandas"):
+        description.to_pandas()

@@ -18,12 +18,16 @@ if TYPE_CHECKING:
     import polars
 
 
-def to_pandas(table: pa.Table, labels: Sequence[str]) -> pandas.DataFrame:
-    """A pandas frame with the labels as its index, and the types recorded in the notes of its columns."""
+def _check_pandas() -> None:
     try:
-        import pandas  # noqa: F401 - pyarrow needs it
+        import pandas  # noqa: F401 - only whether it is installed
     except ImportError:
         raise UsageError("to_pandas() needs the package pandas (pip install pandas)") from None
+
+
+def to_pandas(table: pa.Table, labels: Sequence[str]) -> pandas.DataFrame:
+    """A pandas frame with the labels as its index, and the types recorded in the notes of its columns."""
+    _check_pandas()
     from colonnade.exchange.pandas_out import index_from, own_values
 
     table = _with_distinct_categories(table)
@@ -70,6 +74,7 @@ def _joined(
 
 def frame_of_cells(columns: Mapping[str, Sequence[object]], names: Sequence[str]) -> pandas.DataFrame:
     """A frame of Python values with these row names."""
+    _check_pandas()
     import pandas as pd
 
     return pd.DataFrame(columns, index=list(names))

@@ -25,12 +25,15 @@ class RegularFile(pa.PythonFile):
     """Marks a sink that can take a file format, not only a stream."""
 
 
-def check_target(path: Path, overwrite: bool) -> None:
-    """Refuse a target that exists, unless it may be replaced. /dev/null and terminals may always be written to."""
+def check_target(path: Path, overwrite: bool, option: str = "overwrite=True, or --force,") -> None:
+    """Refuse a target that exists, unless it may be replaced. /dev/null and terminals may always be written to.
+
+    option: what the caller can give to replace it, for the error.
+    """
     if path.exists() and not path.is_char_device():
         check_regular(path, "write")
         if not overwrite:
-            raise UsageError(f"{path} already exists (overwrite=True, or --force, replaces it)")
+            raise UsageError(f"{path} already exists ({option} replaces it)")
     elif not path.exists() and not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {str(path.parent)!r}")
 

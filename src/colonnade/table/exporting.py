@@ -63,7 +63,7 @@ def _write_row_file(
         raise UsageError(f"cannot write {path}: {what} is for HDF5 files, not for {row_format.name}")
     if _is_own_file(query, path):
         raise UsageError(f"cannot write {path}: it is the file that is read. Choose another one")
-    check_target(path, overwrite=mode == "replace")
+    check_target(path, mode == "replace", "mode='replace'")
     options = options_of(query, given)
     text = TableText(options.title, options.description, options.units_vocabulary)
     with sink_of(path) as sink:
