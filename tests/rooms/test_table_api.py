@@ -710,6 +710,17 @@ def test_html_of_a_wide_table(tmp_path: Path) -> None:
     assert "and 70 more" in text
 
 
+@pytest.mark.parametrize("mode", ["r", "r+"])
+def test_tables_of_a_closed_file_still_describe_themselves(path: Path, mode: str) -> None:
+    with cn.open(path, mode) as file:
+        table = file["events"]
+    assert (len(table), table.columns, table.path, table.title) == (N, COLUMNS, "/events", "Run <42>")
+    with pytest.raises(UsageError, match="closed"):
+        table.append(events())
+    with pytest.raises(UsageError, match="closed"):
+        table["ts"][:2]
+
+
 def test_a_closed_file(path: Path) -> None:
     """After closing, reading is a UsageError that says so; the description is still there."""
     with cn.open(path) as file:
