@@ -23,6 +23,7 @@ from colonnade.nodes.paths import is_within
 from colonnade.nodes.protocols import Notes
 from colonnade.pager import disk
 from colonnade.pager.half_commits import check_whole
+from colonnade.pager.interrupts import hold_signals, release_signals, shielded
 from colonnade.pager.locks import WaitRequest
 from colonnade.pager.options import Care, Links, Mode, Target
 from colonnade.pager.readers import CommittedFile, read_between_commits
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from colonnade.nodes import Group, Node
 
     Handle = FileHandle
+    Opener = Callable[[Target, Mode, bool, Care], FileHandle]
 
 
 def open_file(target: Target, mode: Mode = "r", large_root: bool = False, care: Care | None = None) -> Handle:
@@ -54,12 +56,26 @@ def open_file(target: Target, mode: Mode = "r", large_root: bool = False, care: 
             raise UsageError(f"{target}: files behind a URL can only be read (mode 'r')")
         text = f"cannot read {target}: it uses {unknown}, which needs libhdf5, and that opens no URL. Copy it first."
         raise UnsupportedError(text, feature=unknown or "", path=target)
-    from colonnade.h5.files import open_file as open_by_library
-
-    opened = open_by_library(target, mode, large_root, care)
+    opened = _library()(target, mode, large_root, care)
     if unknown is not None:
         opened.root.file.left_to_library["/"] = unknown
     return opened
+
+
+def _library() -> Opener:
+    """What opens files by libhdf5. No signal interrupts its import: h5py would lose it, or be of no use afterwards."""
+    hold_signals()
+    try:
+        return _import_library()
+    finally:
+        release_signals()
+
+
+@shielded
+def _import_library() -> Opener:
+    from colonnade.h5.files import open_file as open_by_library
+
+    return open_by_library
 
 
 def is_of_h5py(target: object) -> bool:

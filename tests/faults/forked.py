@@ -25,7 +25,7 @@ def rows(start: int, n_rows: int) -> pa.Table:
     return pa.table({"x": np.arange(start, start + n_rows), "name": [f"n{n}" for n in range(start, start + n_rows)]})
 
 
-def child(what: str, file: cn.File, array: Any) -> str:
+def child(what: str, file: cn.File, table: cn.Table, array: Any) -> str:
     """What the child does with the objects of its parent; says what it met."""
     if what == "close":
         file.close()
@@ -38,6 +38,12 @@ def child(what: str, file: cn.File, array: Any) -> str:
     elif what == "stale write":
         array[:] = 5.0
         array.file.flush()
+    elif what == "length":
+        len(table)
+    elif what == "columns":
+        str(table.columns)
+    elif what == "append to table":
+        table.append(rows(0, 5))
     elif what == "append":
         file["t"].append(rows(0, 5))
     elif what == "repack":
@@ -47,7 +53,7 @@ def child(what: str, file: cn.File, array: Any) -> str:
     return "nothing"
 
 
-def fork(what: str, file: cn.File, array: Any) -> None:
+def fork(what: str, file: cn.File, table: cn.Table, array: Any) -> None:
     """Fork; the parent goes on when the child is gone."""
     sys.stdout.flush()
     number = os.fork()
@@ -62,7 +68,7 @@ def fork(what: str, file: cn.File, array: Any) -> None:
         sys.exit(0)
     met = "nothing"
     try:
-        met = child(what, file, array)
+        met = child(what, file, table, array)
     except (ColonnadeError, OSError, ValueError, RuntimeError, KeyError) as error:
         met = f"{type(error).__name__}: {error}"
     print(met)
@@ -87,8 +93,9 @@ def main(folder: Path, what: str) -> None:
         with cn.open(path, "r+") as file, file.transaction():
             array = file.h5["image"]
             array[:100] = 1.0
-            file["t"].append(rows(N_ROWS, 300))
-            fork(what, file, array)
+            table = file["t"]
+            table.append(rows(N_ROWS, 300))
+            fork(what, file, table, array)
             if os.getpid() == parent:
                 file["t"].append(rows(N_ROWS + 300, 300))
     except (Left, ColonnadeError) as error:

@@ -9,9 +9,12 @@ import contextlib
 import io
 import os
 import signal
+import subprocess
 import sys
+from abc import ABCMeta
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
+from importlib import _bootstrap
 from pathlib import Path
 from random import Random
 from traceback import walk_tb
@@ -476,6 +479,60 @@ def test_signal_is_handled_when_a_shielded_function_has_returned(base: bytes, tm
     assert CODES[name] not in codes_of(struck.value)
     with cn.open(path, "r+", timeout=0) as file:
         assert len(file["events"]) in (30, 60)
+
+
+def test_signal_while_a_type_is_registered_is_not_lost(path: Path) -> None:
+    """Extension modules do so while they are imported, and ignore exceptions."""
+    register = ABCMeta.register.__code__
+    with cn.open(path, "r+"), Signal(register) as sent, pytest.raises(KeyboardInterrupt) as struck:
+        Sized.register(Signal)
+        cn.col("x")
+    assert sent.is_sent
+    assert register not in codes_of(struck.value)
+
+
+def test_signal_while_the_lock_of_a_module_is_freed_is_not_lost(path: Path) -> None:
+    frees: CodeType = vars(_bootstrap)["_get_module_lock"].__code__
+    freed = next(inner for inner in frees.co_consts if isinstance(inner, CodeType))
+    before = sys.modules.pop("colorsys", None)
+    with cn.open(path, "r+"), Signal(freed) as sent, pytest.raises(KeyboardInterrupt):
+        import colorsys  # noqa: F401 - any module that is small
+    assert sent.is_sent
+    if before is not None:
+        sys.modules["colorsys"] = before
+
+
+INTERRUPTED_IMPORT = """
+import signal, sys
+from abc import ABCMeta
+import colonnade as cn
+
+def trace(frame, event, argument):
+    place = frame.f_back
+    while frame.f_code is ABCMeta.register.__code__ and place is not None:
+        if place.f_code.co_filename.endswith("__init__.py") and "h5py" in place.f_code.co_filename:
+            sys.settrace(None)
+            signal.raise_signal(signal.SIGINT)
+            return
+        place = place.f_back
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.settrace(trace)
+try:
+    cn.open(sys.argv[1], "r+")
+except KeyboardInterrupt:
+    print("interrupted")
+with cn.open(sys.argv[1], "r+") as file:
+    file["events"].truncate(3)
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+print("changed")
+"""
+
+
+def test_signal_while_h5py_is_imported_is_not_lost(path: Path) -> None:
+    command = [sys.executable, "-c", INTERRUPTED_IMPORT, str(path)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (answer.stdout.split(), answer.stderr) == (["interrupted", "changed"], "")
 
 
 # -- handlers of the program --

@@ -146,6 +146,7 @@ BAD: dict[str, tuple[str, str]] = {
     "zfp:reversible": ("u2", "signed numbers"),
     "lzf:3": ("f8", "no options"),
     "bzip2:10": ("f8", "from 1 to 9"),
+    "scale-offset:-1": ("f8", "from 0 to 30"),
     "fcidecomp": ("f8", "not for columns"),
     "lzo": ("f8", "not offered"),
     "snappy": ("f8", "unknown filter"),

@@ -55,6 +55,15 @@ def test_a_frame_comes_back_as_it_was(tmp_path: Path, name: str) -> None:
     assert not [one for one in cn.check(tmp_path / "a.h5", deep=True) if one.severity == "error"]
 
 
+def test_big_endian_columns_come_back_in_the_byte_order_of_the_machine(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {"i": [1, 2, -3], "x": [1.5, np.nan, 2], "u": [1, 2, 2**60], "c": [1j, np.nan, 2], "b": [1.0, 2, 3]}
+    )
+    stored = frame.astype({"i": ">i4", "x": ">f8", "u": ">u8", "c": ">c16", "b": ">f4"}).set_index("b")
+    native = frame.astype({"i": "i4", "x": "f8", "u": "u8", "c": "c16", "b": "f4"}).set_index("b")
+    assert_same(_through_colonnade(stored, tmp_path), native)
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_kept_is_refused_by_name(tmp_path: Path, name: str) -> None:
     with pytest.raises(DataError, match=REFUSED[name]):

@@ -6,7 +6,7 @@ import io
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import duckdb
 import fsspec
@@ -708,6 +708,17 @@ def test_html_of_a_wide_table(tmp_path: Path) -> None:
     assert "100 columns" in html
     assert "c099" not in html
     assert "and 70 more" in text
+
+
+@pytest.mark.parametrize("mode", ["r", "r+"])
+def test_tables_of_a_closed_file_still_describe_themselves(path: Path, mode: Literal["r", "r+"]) -> None:
+    with cn.open(path, mode) as file:
+        table = file["events"]
+    assert (len(table), table.columns, table.path, table.title) == (N, COLUMNS, "/events", "Run <42>")
+    with pytest.raises(UsageError, match="closed"):
+        table.append(events())
+    with pytest.raises(UsageError, match="closed"):
+        table["ts"][:2]
 
 
 def test_a_closed_file(path: Path) -> None:

@@ -153,6 +153,9 @@ def column_of(values: PandasColumn, name: str) -> tuple[ArrowArray, Note]:
 
     dtype = values.dtype
     array = values.array if isinstance(values, (pd.Series, pd.Index)) else values
+    if isinstance(dtype, np.dtype) and not dtype.isnative:  # which Arrow refuses
+        dtype = dtype.newbyteorder("=")
+        array = pd.arrays.NumpyExtensionArray(array.to_numpy().astype(dtype))
     if isinstance(dtype, np.dtype):
         return _from_numpy(array, dtype, name)
     if isinstance(array, pd.Categorical):

@@ -70,7 +70,7 @@ def _set_built_in(creation: h5p.PropDCID, name: str, options: tuple[str, ...], s
                     "scale-offset keeps only some decimals of a float: say how many, as in 'scale-offset:3'",
                     filter=name,
                 )
-            creation.set_scaleoffset(h5z.SO_FLOAT_DSCALE, _number(name, options, 0, -30, 30))
+            creation.set_scaleoffset(h5z.SO_FLOAT_DSCALE, _number(name, options, 0, 0, 30))
         else:
             _number(name, options, 0, 0, stored.size * 8)
             creation.set_scaleoffset(h5z.SO_INT, 0)  # as many bits as are needed: HDF5 cuts off those above a number

@@ -16,9 +16,11 @@ import signal
 import threading
 import time
 from _thread import interrupt_main
+from abc import ABCMeta
 from collections.abc import Callable
 from functools import partial
-from types import CodeType, FrameType
+from importlib import _bootstrap
+from types import CodeType, FrameType, FunctionType
 from typing import TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
@@ -45,6 +47,24 @@ def pause(seconds: float) -> None:
 _PAUSE = pause.__code__
 for _remove in (WeakValueDictionary()._remove, WeakSet()._remove):  # type: ignore[attr-defined]
     shielded(_remove)  # called when an h5py handle is freed: an exception in it is printed and lost
+for _check in (ABCMeta.register, ABCMeta.__instancecheck__, ABCMeta.__subclasscheck__):
+    shielded(_check)  # extension modules (h5py, pandas) call them while they are imported, and ignore exceptions
+
+
+def _shield_inner(code: CodeType) -> None:
+    """Mark the functions that are defined inside a function."""
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            _SHIELDED[id(inner)] = inner
+            _shield_inner(inner)
+
+
+# Called when the lock of a module is freed that was imported, as _remove is; the second is there from Python 3.12 on.
+_LOCKS = (getattr(_bootstrap, "_get_module_lock", None), getattr(_bootstrap, "_WeakValueDictionary", None))
+for _lock in _LOCKS:
+    _function = getattr(_lock, "__init__", None) if isinstance(_lock, type) else _lock
+    if isinstance(_function, FunctionType):
+        _shield_inner(_function.__code__)
 
 
 class _Wrapped:

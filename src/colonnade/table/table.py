@@ -437,6 +437,7 @@ class Table(ChangeableRows, ArrangedColumns):
         if handle.held and self._generation == handle.generation:
             return
         if not handle.is_open:
+            handle.check_process()
             return
         handle.refresh()
         if self._generation == handle.generation:
@@ -458,6 +459,8 @@ class Table(ChangeableRows, ArrangedColumns):
 
     def _left_to_library(self) -> tuple[LibraryRead, ...]:
         """The objects of this table that libhdf5 reads instead of our own reader, as far as they were opened."""
+        if not self._file._handle.is_open:
+            return self._info.left_to_library
         left = self._group.file.left_to_library
         if not left:
             return ()
