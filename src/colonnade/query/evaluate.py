@@ -234,7 +234,26 @@ def _as_integers(left: ArrowValue, right: ArrowValue) -> tuple[ArrowValue, Arrow
 
 
 def _arithmetic(name: str) -> Callable[[ArrowValue, ArrowValue], ArrowValue]:
-    return lambda left, right: _arrow(name, *_together(left, right))
+    def compute(left: ArrowValue, right: ArrowValue) -> ArrowValue:
+        left, right = _together(left, right)
+        if pa.types.is_temporal(left.type) or pa.types.is_temporal(right.type):
+            return _of_known(name, left, right)
+        return _arrow(name, left, right)
+
+    return compute
+
+
+def _of_known(name: str, left: ArrowValue, right: ArrowValue) -> ArrowValue:
+    """What a function of Arrow computes where both operands are known.
+
+    For times Arrow also computes with the undefined values of missing rows, and reports that these overflow.
+    """
+    known = _arrow("and", _arrow("is_valid", left), _arrow("is_valid", right))
+    if not isinstance(known, pa.Array) or known.false_count == 0:
+        return _arrow(name, left, right)
+    is_known = known.to_numpy(zero_copy_only=False)
+    left, right = (value.filter(known) if isinstance(value, pa.Array) else value for value in (left, right))
+    return _arrow(name, left, right).take(pa.array(np.cumsum(is_known) - 1, mask=~is_known))
 
 
 def _divide(left: ArrowValue, right: ArrowValue) -> ArrowValue:
