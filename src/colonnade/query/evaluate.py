@@ -249,11 +249,13 @@ def _of_known(name: str, left: ArrowValue, right: ArrowValue) -> ArrowValue:
     For times Arrow also computes with the undefined values of missing rows, and reports that these overflow.
     """
     known = _arrow("and", _arrow("is_valid", left), _arrow("is_valid", right))
-    if not isinstance(known, pa.Array) or known.false_count == 0:
+    is_known = np.asarray(known.to_numpy(zero_copy_only=False)) if isinstance(known, pa.Array) else np.ones(1, bool)
+    if is_known.all():
         return _arrow(name, left, right)
-    is_known = known.to_numpy(zero_copy_only=False)
     left, right = (value.filter(known) if isinstance(value, pa.Array) else value for value in (left, right))
-    return _arrow(name, left, right).take(pa.array(np.cumsum(is_known) - 1, mask=~is_known))
+    result = _arrow(name, left, right)
+    assert isinstance(result, pa.Array)  # as one operand is
+    return result.take(pa.array(np.cumsum(is_known) - 1, mask=~is_known))
 
 
 def _divide(left: ArrowValue, right: ArrowValue) -> ArrowValue:

@@ -123,7 +123,7 @@ class Sorting:
         if not is_whole and limit is not None and limit * PAYS_FROM > n_rows:
             return None
         for opened in indexes:
-            if opened.index is None or opened.info.column != first.column.name or why_not(opened, trust) is not None:
+            if opened.index is None or not opened.is_of(first) or why_not(opened, trust) is not None:
                 continue
             try:
                 rows = opened.index.ordered_rows() if is_whole or limit is None else self._first_of(opened.index, limit)
