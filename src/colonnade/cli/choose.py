@@ -84,7 +84,7 @@ def asked_matches(file: File, given: Sequence[str], needed: bool) -> tuple[Table
     if len(given) > 2:
         raise UsageError(f"[TABLE] PREDICATE are two arguments, not {len(given)}: put the predicate in quotes")
     if needed and not given:
-        raise UsageError("a predicate is needed, such as 'energy > 3'; head shows the rows of a table")
+        raise UsageError("a predicate is needed, such as 'energy > 3', or true for all rows")
     if len(given) == 1 and (needed or not is_path_of_table(file, given[0])):
         return only_table(file, None), given[0]
     table = only_table(file, given[0] if given else None)
@@ -102,11 +102,12 @@ def matching(file: File, table: Table, predicate: str | None) -> Query:
         if error.name != predicate:
             raise
         hint = (
-            "It is a table: a predicate must follow it."
+            "It is a table: a predicate must follow it; true is for all rows."
             if is_path_of_table(file, predicate)
             else "There is no such table either."
         )
-        raise UsageError(f"{error} {hint}") from error
+        problem, *_ = str(error).splitlines()  # without the mark under the word
+        raise UsageError(f"{problem} {hint}") from error
 
 
 def asked_columns(table: Table, asked: tuple[str, ...]) -> list[str]:

@@ -252,7 +252,8 @@ def _of_known(name: str, left: ArrowValue, right: ArrowValue) -> ArrowValue:
     is_known = np.asarray(known.to_numpy(zero_copy_only=False)) if isinstance(known, pa.Array) else np.ones(1, bool)
     if is_known.all():
         return _arrow(name, left, right)
-    left, right = (value.filter(known) if isinstance(value, pa.Array) else value for value in (left, right))
+    rows = pa.array(np.flatnonzero(is_known))
+    left, right = (value.take(rows) if isinstance(value, pa.Array) else value for value in (left, right))
     result = _arrow(name, left, right)
     assert isinstance(result, pa.Array)  # as one operand is
     return result.take(pa.array(np.cumsum(is_known) - 1, mask=~is_known))
