@@ -204,30 +204,30 @@ class Question:
     predicate: str
     query: Query
     names: list[str]
-    wish: ReadOptions
+    options: ReadOptions
 
     @property
     def rows(self) -> Query:
         """The rows, not searched yet."""
         chosen = self.query.select(self.names)
-        return chosen if self.wish.most is None else chosen.head(self.wish.most)
+        return chosen if self.options.most is None else chosen.head(self.options.most)
 
     @property
     def facts(self) -> Facts:
         return {"file": file_facts(self.file), "table": self.table.path, "predicate": self.predicate}
 
 
-def question_of(file: File, given: Sequence[str], wish: ReadOptions) -> Question:
+def question_of(file: File, given: Sequence[str], options: ReadOptions) -> Question:
     table, predicate = asked_matches(file, given, needed=True)
     assert predicate is not None  # it was required
     query = matching(file, table, predicate)
-    if wish.sample is not None:
-        query = query.sample(wish.sample, seed=wish.seed)
-    elif wish.seed is not None:
+    if options.sample is not None:
+        query = query.sample(options.sample, seed=options.seed)
+    elif options.seed is not None:
         raise UsageError("--seed is for --sample")
-    if wish.sort_by is not None:
-        query = query.sort_by(*asked_order(table, wish.sort_by))
-    return Question(file, table, predicate, query, asked_columns(table, wish.columns), wish)
+    if options.sort_by is not None:
+        query = query.sort_by(*asked_order(table, options.sort_by))
+    return Question(file, table, predicate, query, asked_columns(table, options.columns), options)
 
 
 def batch_rows(question: Question) -> int:

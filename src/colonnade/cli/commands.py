@@ -459,14 +459,14 @@ def where(
     """
     from colonnade.cli.choose import ReadOptions
 
-    wish = ReadOptions(columns, n_rows, form, out, row_numbers, explain, force, sort_by, sample, seed)
+    options = ReadOptions(columns, n_rows, form, out, row_numbers, explain, force, sort_by, sample, seed)
     if out is None and form in (None, "table"):
         from colonnade.cli.where import find_rows
 
-        return find_rows(file, given, wish, trust, as_json, links)
+        return find_rows(file, given, options, trust, as_json, links)
     from colonnade.cli.export import write_rows
 
-    return write_rows(file, given, wish, trust, as_json, links)
+    return write_rows(file, given, options, trust, as_json, links)
 
 
 @command

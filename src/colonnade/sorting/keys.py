@@ -100,10 +100,9 @@ def can_be_sorted(kind: pa.DataType) -> bool:
     return not (isinstance(kind, pa.BaseExtensionType) or pa.types.is_nested(kind))
 
 
-def sorted_places(columns: Sequence[pa.Array | pa.ChunkedArray], keys: Sequence[SortKey]) -> RowNumbers:
+def sorted_positions(columns: Sequence[pa.Array | pa.ChunkedArray], keys: Sequence[SortKey]) -> RowNumbers:
     """The positions of rows in the order of their keys; equal keys stay in their order."""
     named = {str(number): column for number, column in enumerate(columns)}
     order = [(str(number), DIRECTIONS[key.descending]) for number, key in enumerate(keys)]
-    places = pc.sort_indices(pa.table(named), sort_keys=order)
-    numbers: RowNumbers = np.asarray(places).astype(np.int64)
-    return numbers
+    positions: RowNumbers = np.asarray(pc.sort_indices(pa.table(named), sort_keys=order)).astype(np.int64)
+    return positions

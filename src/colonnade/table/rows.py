@@ -63,13 +63,13 @@ class ReadableRows(Sealed):
         >>> t.where("energy > 5 and ts < 3").row_numbers()
         array([1])
         """
-        from colonnade.predicate.parse import parse_with_places, showing_place
+        from colonnade.predicate.parse import parse_with_positions, showing_position
         from colonnade.predicate.tree import Predicate
 
         if not isinstance(predicate, (str, Predicate)):
             raise UsageError(f"where takes a predicate, such as col('x') > 3 or 'x > 3', not {predicate!r}")
-        parsed, places = parse_with_places(predicate) if isinstance(predicate, str) else (predicate, None)
-        with showing_place(str(predicate), places):
+        parsed, positions = parse_with_positions(predicate) if isinstance(predicate, str) else (predicate, None)
+        with showing_position(str(predicate), positions):
             with self._file._steady():
                 query = self._query()
                 if query._limit is None:
@@ -823,15 +823,15 @@ class Query(ReadableRows):
         """What a computed column is computed from: columns of the table, whose types are checked."""
         from colonnade.predicate.columns import Expression
         from colonnade.predicate.expressions import substituted
-        from colonnade.predicate.parse import expression_with_places, showing_place
+        from colonnade.predicate.parse import expression_with_positions, showing_position
 
-        parsed, places = expression_with_places(value) if isinstance(value, str) else (value, None)
+        parsed, positions = expression_with_positions(value) if isinstance(value, str) else (value, None)
         if not isinstance(parsed, Expression):
             raise UsageError(
                 f"column {name!r} is computed from an expression, such as col('x') * 2 or 'x * 2', not from {value!r}",
                 column=name,
             )
-        with showing_place(str(value), places):
+        with showing_position(str(value), positions):
             term = substituted(parsed.term, self._computed)
             self._subject_reader(term, name)
         return term
