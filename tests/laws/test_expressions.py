@@ -349,6 +349,8 @@ def test_parts_of_dates_are_those_of_python(moments: list[dt.datetime | None], u
             assert stored.where(f"{name}(t) between 3 and 2000").row_numbers().tolist() == rows
         later = stored.select(v="t + '90 s' - t").to_arrow()["v"].to_pylist()
         assert [None if v is None else v.total_seconds() for v in later] == [None if t is None else 90.0 for t in whole]
+        since = stored.select(v="t - '2020-02-29'").to_arrow()["v"].to_pylist()
+        assert since == [None if t is None else t - dt.datetime(2020, 2, 29) for t in whole]
 
 
 TEXTS = st.text("aBé ß\0%", max_size=4)

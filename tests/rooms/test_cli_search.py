@@ -257,7 +257,7 @@ def test_a_wrong_predicate_is_marked(run: Path, command: str) -> None:
     [
         ([], "a predicate is needed"),
         (["enrgy > 3"], "'energy'"),
-        (["events"], "It is a table"),
+        (["events"], "'row_id'. It is a table: a predicate must follow it; true is for all rows.\n"),
         (["enrgy"], "There is no such table either"),
         (["kind > 3"], "'kind'"),
         (["event", "energy > 3"], "'events'"),

@@ -298,6 +298,7 @@ def test_the_shell_completes_commands_files_tables_and_columns(tmp_path: Path) -
         "plain,events",
     ]
     assert completions(f"colonnade where {path} ev") == ["plain,events"]
+    assert completions(f"colonnade where {path} events x --sort-by ts,-e") == ["plain,ts,-energy", "plain,ts,-event"]
     assert completions(f"colonnade head {path} events --columns e") == ["plain,energy", "plain,event"]
     assert completions(f"colonnade head {path} events -c ts,en") == ["plain,ts,energy"]
     assert completions(f"colonnade head {tmp_path / 'none.h5'} ") == []

@@ -16,6 +16,7 @@ from h5py import h5r, h5s
 import colonnade as cn
 from colonnade.nodes.protocols import ObjectReference
 from colonnade.reader.files import ReadFile
+from tests.rooms.test_cli import call
 
 from .new_references import selected, write_references
 
@@ -175,3 +176,27 @@ def test_an_object_that_is_referred_to_knows_its_path(path: Path) -> None:
             target = root.dereference(ObjectReference(address.address))
             assert target is not None and target.path == name
         assert ReadFile.path_of(root.opened, 1) == "?"
+
+
+def test_references_are_not_written_to_another_file(path: Path, tmp_path: Path) -> None:
+    """They are addresses in their file; in another one they would lead to whatever is there."""
+    with cn.open(path, "r+") as file:
+        query = file["t"].where("n > 0")
+        for name in ("whole", "part"):
+            with pytest.raises(cn.errors.UsageError, match=f"cannot write column '{name}'.*valid only in"):
+                query.select("n", name).write(tmp_path / "out.h5")
+        query.select("n").write(tmp_path / "out.h5")
+        with pytest.raises(cn.errors.UsageError, match="valid only in"):
+            query.write(tmp_path / "out.h5", mode="append")
+        query.write(path, table="again")
+        assert [None if slab is None else slab.tolist() for slab in file["again"][:].dereference("part")] == [
+            None if slab is None else slab.tolist() for slab in query.dereference("part")
+        ]
+    with cn.open(path) as file:
+        file["t"][:2].write(path, table="more", mode="append")
+    assert cn.open_table(path, "more")["whole"][0].read().tolist() == IMAGE.tolist()
+
+
+def test_the_command_line_refuses_them_too(path: Path, tmp_path: Path) -> None:
+    result = call("where", path, "/t", "true", "-c", "part", "-o", tmp_path / "out.h5")
+    assert result.exit_code == 2 and "are valid only in" in result.stderr and not (tmp_path / "out.h5").exists()

@@ -522,6 +522,26 @@ def test_tables_without_rows(tmp_path: Path) -> None:
         assert str(table["v"].dtype) == "double"
 
 
+def test_missing_times_are_not_computed_with(tmp_path: Path) -> None:
+    """Arrow computes with what is stored for them, too, and reports that it overflows."""
+    lengths = pa.array([timedelta(days=1), timedelta(days=-1), None, None], pa.duration("us"))
+    times = pa.array([datetime(2020, 1, 1), None, datetime(2021, 1, 1), None], pa.timestamp("us"))
+    hours = pa.array([3600, None, 7200, None], pa.time32("s"))
+    rows = {"start": times, "length": lengths, "hour": hours, "n": pa.array([3, None, 2, 1])}
+    cn.write(tmp_path / "t.h5", pa.table(rows), "t")
+    table = cn.open_table(tmp_path / "t.h5", "t")
+
+    def computed(text: str) -> list[Any]:
+        return table.select(v=text).to_arrow()["v"].to_pylist()
+
+    assert computed("start + length") == computed("length + start") == [datetime(2020, 1, 2), None, None, None]
+    assert computed("start - '2030-01-01'") == [timedelta(days=-3653), None, timedelta(days=-3287), None]
+    assert computed("length - '-90 d'") == [timedelta(days=91), timedelta(days=89), None, None]
+    assert computed("length * n") == [timedelta(days=3), None, None, None]
+    assert [None if v is None else v.hour for v in computed("hour - '1 h'")] == [0, None, 1, None]
+    assert table.where("start - '2030-01-01' < '0 s'").row_numbers().tolist() == [0, 2]
+
+
 def test_a_dask_token_is_that_of_the_expression() -> None:
     tokenize = pytest.importorskip("dask.base").tokenize
     assert tokenize(a / b) == tokenize(cn.expr("a / b")) != tokenize(b / a)

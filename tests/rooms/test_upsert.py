@@ -116,7 +116,7 @@ def test_columns_that_are_not_given_keep_their_values(tmp_path: Path) -> None:
         before = table[N - 1 - 7]
         assert table.upsert({"id": [7], "energy": [99.0]}, on="id") == (1, 0)
         assert table[N - 1 - 7] == {**before, "energy": 99.0}
-        with pytest.raises(DataError, match="it lacks 'kind', 'site'"):
+        with pytest.raises(DataError, match="they lack 'kind', 'site'"):
             table.upsert({"id": [7, N], "energy": [1.0, 2.0]}, on="id")
         assert table[N - 1 - 7]["energy"] == 99.0  # nothing of it was done
 

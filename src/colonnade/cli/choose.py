@@ -84,7 +84,7 @@ def asked_matches(file: File, given: Sequence[str], needed: bool) -> tuple[Table
     if len(given) > 2:
         raise UsageError(f"[TABLE] PREDICATE are two arguments, not {len(given)}: put the predicate in quotes")
     if needed and not given:
-        raise UsageError("a predicate is needed, such as 'energy > 3'; head shows the rows of a table")
+        raise UsageError("a predicate is needed, such as 'energy > 3', or true for all rows")
     if len(given) == 1 and (needed or not is_path_of_table(file, given[0])):
         return only_table(file, None), given[0]
     table = only_table(file, given[0] if given else None)
@@ -102,11 +102,12 @@ def matching(file: File, table: Table, predicate: str | None) -> Query:
         if error.name != predicate:
             raise
         hint = (
-            "It is a table: a predicate must follow it."
+            "It is a table: a predicate must follow it; true is for all rows."
             if is_path_of_table(file, predicate)
             else "There is no such table either."
         )
-        raise UsageError(f"{error} {hint}") from error
+        problem, *_ = str(error).splitlines()  # without the mark under the word
+        raise UsageError(f"{problem} {hint}") from error
 
 
 def asked_columns(table: Table, asked: tuple[str, ...]) -> list[str]:
@@ -203,30 +204,30 @@ class Question:
     predicate: str
     query: Query
     names: list[str]
-    wish: ReadOptions
+    options: ReadOptions
 
     @property
     def rows(self) -> Query:
         """The rows, not searched yet."""
         chosen = self.query.select(self.names)
-        return chosen if self.wish.most is None else chosen.head(self.wish.most)
+        return chosen if self.options.most is None else chosen.head(self.options.most)
 
     @property
     def facts(self) -> Facts:
         return {"file": file_facts(self.file), "table": self.table.path, "predicate": self.predicate}
 
 
-def question_of(file: File, given: Sequence[str], wish: ReadOptions) -> Question:
+def question_of(file: File, given: Sequence[str], options: ReadOptions) -> Question:
     table, predicate = asked_matches(file, given, needed=True)
     assert predicate is not None  # it was required
     query = matching(file, table, predicate)
-    if wish.sample is not None:
-        query = query.sample(wish.sample, seed=wish.seed)
-    elif wish.seed is not None:
+    if options.sample is not None:
+        query = query.sample(options.sample, seed=options.seed)
+    elif options.seed is not None:
         raise UsageError("--seed is for --sample")
-    if wish.sort_by is not None:
-        query = query.sort_by(*asked_order(table, wish.sort_by))
-    return Question(file, table, predicate, query, asked_columns(table, wish.columns), wish)
+    if options.sort_by is not None:
+        query = query.sort_by(*asked_order(table, options.sort_by))
+    return Question(file, table, predicate, query, asked_columns(table, options.columns), options)
 
 
 def batch_rows(question: Question) -> int:

@@ -423,8 +423,9 @@ def repack(file: str, chunk_rows: int | Literal["auto"] | None, filters: str | N
 @force_option
 @click.option("--row-numbers", is_flag=True, help="Print the row numbers instead, one per line.")
 @click.option(
-    "--sort-by", metavar="COLUMNS", help="Sort the rows, such as --sort-by ts,-energy: a minus is descending."
-)
+    "--sort-by", metavar="COLUMNS", help="Sort the rows, such as --sort-by ts,-energy: a minus is descending.",
+    shell_complete=complete_columns,
+)  # fmt: skip
 @click.option("--sample", type=click.IntRange(min=0), metavar="N", help="Only N of the matching rows, at random.")
 @click.option("--seed", type=click.IntRange(min=0), help="The same seed gives the same sample.")
 @explain_option
@@ -459,14 +460,14 @@ def where(
     """
     from colonnade.cli.choose import ReadOptions
 
-    wish = ReadOptions(columns, n_rows, form, out, row_numbers, explain, force, sort_by, sample, seed)
+    options = ReadOptions(columns, n_rows, form, out, row_numbers, explain, force, sort_by, sample, seed)
     if out is None and form in (None, "table"):
         from colonnade.cli.where import find_rows
 
-        return find_rows(file, given, wish, trust, as_json, links)
+        return find_rows(file, given, options, trust, as_json, links)
     from colonnade.cli.export import write_rows
 
-    return write_rows(file, given, wish, trust, as_json, links)
+    return write_rows(file, given, options, trust, as_json, links)
 
 
 @command

@@ -21,9 +21,10 @@ def tables(context: click.Context, incomplete: str) -> list[CompletionItem]:
 
 
 def columns(context: click.Context, incomplete: str) -> list[CompletionItem]:
-    """The columns of the table that was named, or of the only one; after a comma, those that are still to be named."""
-    begin, comma, _ = incomplete.rpartition(",")
-    return _offered(context, incomplete, lambda: [f"{begin}{comma}{name}" for name in _column_names(context)])
+    """The columns of the table that was named, or of the only one; after a comma, and a minus, too."""
+    begin, comma, word = incomplete.rpartition(",")
+    before = f"{begin}{comma}{'-' if word.startswith('-') else ''}"
+    return _offered(context, incomplete, lambda: [f"{before}{name}" for name in _column_names(context)])
 
 
 def _offered(context: click.Context, incomplete: str, names: Callable[[], list[str]]) -> list[CompletionItem]:

@@ -45,19 +45,19 @@ def chosen_format(form: str | None, out: str | None) -> str:
 
 
 def write_rows(
-    file: str, given: Sequence[str], wish: ReadOptions, trust: Trust, as_json: bool, links: Links = "folder"
+    file: str, given: Sequence[str], options: ReadOptions, trust: Trust, as_json: bool, links: Links = "folder"
 ) -> int:
-    if wish.explain or wish.row_numbers:
+    if options.explain or options.row_numbers:
         raise UsageError("--explain and --row-numbers each replace the rows: give only one of them")
-    chosen_format(wish.form, wish.out)
+    chosen_format(options.form, options.out)
     with open(file, trust=trust, links=links) as opened:
-        return write_matches(question_of(opened, given, wish), as_json)
+        return write_matches(question_of(opened, given, options), as_json)
 
 
 def write_matches(question: Question, as_json: bool) -> int:
     """Write the rows to a file, or to stdout, batch by batch; returns the exit code."""
-    wish = question.wish
-    form, out = chosen_format(wish.form, wish.out), wish.out
+    options = question.options
+    form, out = chosen_format(options.form, options.out), options.out
     if out is None or out == "-":
         if as_json:
             raise UsageError(f"--json and --format {form} both print to stdout: choose one, or give a file with -o")
@@ -69,7 +69,7 @@ def write_matches(question: Question, as_json: bool) -> int:
     path = Path(out)
     if path.exists() and Path(question.file.name).exists() and path.samefile(question.file.name):
         raise UsageError(f"cannot write to {out}: it is the file that is read. Choose another one")
-    check_target(path, wish.force)
+    check_target(path, options.force)
     with _counted(form) as progress:
         if form == HDF5:
             n_rows, notes = write_new_file(question.rows, path, progress), []

@@ -34,16 +34,16 @@ SHOWN_ROWS = 20
 
 
 def find_rows(
-    file: str, given: Sequence[str], wish: ReadOptions, trust: Trust, as_json: bool, links: Links = "folder"
+    file: str, given: Sequence[str], options: ReadOptions, trust: Trust, as_json: bool, links: Links = "folder"
 ) -> int:
-    if (wish.explain or wish.row_numbers) and (wish.form or (wish.explain and wish.row_numbers)):
+    if (options.explain or options.row_numbers) and (options.form or (options.explain and options.row_numbers)):
         raise UsageError("--explain and --row-numbers each replace the rows: give only one of them")
     with open(file, trust=trust, links=links) as opened:
-        question = question_of(opened, given, wish)
-        if wish.explain:
+        question = question_of(opened, given, options)
+        if options.explain:
             print_plan(question.facts, question.rows.explain(), as_json)
             return FINE
-        if wish.row_numbers:
+        if options.row_numbers:
             return print_row_numbers(question, as_json)
         return print_records(question) if as_json else show_first(question)
 
@@ -113,7 +113,7 @@ def print_records(question: Question) -> int:
             {"name": c.name, "type": type_word(c.dtype), "units": c.units, "label": c.info.is_label} for c in columns
         ],
         "found": len(numbers),
-        "all_found": question.wish.most is None or len(numbers) < question.wish.most,
+        "all_found": question.options.most is None or len(numbers) < question.options.most,
     }
     records = (plain_records(batch, question.names) for batch in matching.batches(batch_rows(question)))
     code = stream_json(facts, {"row_numbers": _lists(numbers), "rows": records})
@@ -121,7 +121,7 @@ def print_records(question: Question) -> int:
 
 
 def show_first(question: Question) -> int:
-    most = SHOWN_ROWS if question.wish.most is None else question.wish.most
+    most = SHOWN_ROWS if question.options.most is None else question.options.most
     with waiting("searching"):
         matching = question.query.head(most)[:]
         total = _total(question, len(matching))
@@ -129,7 +129,7 @@ def show_first(question: Question) -> int:
     if not len(matching):
         say(f"no row of {rows_text(table.n_rows)} matches")
         return FINDINGS
-    columns = read_columns(table, matching, names, bool(question.wish.columns))
+    columns = read_columns(table, matching, names, bool(question.options.columns))
     n_shown, unreadable = show_side_by_side(matching.row_numbers().tolist(), columns)
     shown_rows = _found_text(len(matching), total, table.n_rows)
     say(f"{shown_rows}, {columns_shown(n_shown, len(names), len(unreadable))}")
@@ -139,9 +139,9 @@ def show_first(question: Question) -> int:
 
 def _total(question: Question, n_found: int) -> int | None:
     """How many rows match; None if the user gave a limit and it was reached."""
-    if n_found < (SHOWN_ROWS if question.wish.most is None else question.wish.most):
+    if n_found < (SHOWN_ROWS if question.options.most is None else question.options.most):
         return n_found
-    return question.query.count() if question.wish.most is None else None
+    return question.query.count() if question.options.most is None else None
 
 
 def _found_text(n_shown: int, total: int | None, n_rows: int) -> str:

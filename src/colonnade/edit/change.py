@@ -288,7 +288,7 @@ def check_columns(info: TableInfo, source: Source, partly: bool = False) -> None
     lacking = [] if partly else sorted(name for name in known - given if not is_carried(info.by_name[name]))
     odd = sorted(given - known)
     if lacking or odd:
-        parts = [f"it lacks {', '.join(map(repr, lacking))}"] if lacking else []
+        parts = [f"they lack {', '.join(map(repr, lacking))}"] if lacking else []
         parts += [f"the table has no {', '.join(map(repr, odd))}"] if odd else []
         raise DataError(f"the rows do not have the columns of {info.path}: {'; '.join(parts)}")
     for given_field in source.schema:

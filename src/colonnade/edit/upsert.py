@@ -109,9 +109,9 @@ class KeyNumbers:
         for array, (values, combinations) in zip(columns, self._steps, strict=True):
             positions = _positions(array, values)
             wanted = numbers * len(values) + positions
-            places = np.minimum(np.searchsorted(combinations, wanted), len(combinations) - 1)
-            known &= (positions >= 0) & (combinations[places] == wanted)
-            numbers = np.where(known, places, 0)
+            nearest = np.minimum(np.searchsorted(combinations, wanted), len(combinations) - 1)
+            known &= (positions >= 0) & (combinations[nearest] == wanted)
+            numbers = np.where(known, nearest, 0)
         return np.where(known, numbers, -1)
 
 

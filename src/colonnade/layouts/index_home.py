@@ -5,7 +5,7 @@ Each layout defines how a column and its indexes refer to each other.
 
 from __future__ import annotations
 
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from colonnade import writing
 from colonnade.dataclass import dataclass
@@ -15,6 +15,9 @@ from colonnade.model import IndexInfo, shown_name
 from colonnade.nodes import Dataset, EditableGroup, Group, Node, attributes
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.paths import group_at
+
+if TYPE_CHECKING:
+    from colonnade.columns.read import ColumnReader
 
 HOME = "_search_indexes"
 KIND = "KIND"
@@ -44,6 +47,10 @@ class OpenIndex:
     info: IndexInfo
     index: Index | None
     is_foreign: bool = False
+
+    def is_of(self, reader: ColumnReader) -> bool:
+        """Whether this is an index of what a reader reads; a computed column may have the name of a stored one."""
+        return self.info.column == reader.column.name and not reader.sources
 
 
 @dataclass(frozen=True)

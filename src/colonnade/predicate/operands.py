@@ -30,7 +30,7 @@ from colonnade.predicate.tokens import Token, refusal, shortened, tokens_of
 MAX_PREDICATE_DEPTH = 50  # of parentheses and nots around a leaf: str(), pickle and others recurse: limits their stack
 
 
-class TextPlaces:
+class TextPositions:
     """Where the parts of a predicate were in its text."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class OperandReader:
         self.text = text
         self.tokens = tokens_of(text)
         self.at = 0
-        self.places = TextPlaces()
+        self.positions = TextPositions()
 
     # what is next
 
@@ -196,7 +196,7 @@ class OperandReader:
         except PredicateError as error:
             error.text, error.position = self.text, token.start
             raise
-        self.places.note(term, token.start)
+        self.positions.note(term, token.start)
         return term
 
     def primary(self, expected: str, quoted_is_text: bool) -> Term:
@@ -225,7 +225,7 @@ class OperandReader:
             fields.append(self.take().text)
             self.require("]")
         term = ColumnTerm(token.text, tuple(fields))
-        self.places.note(term, token.start)
+        self.positions.note(term, token.start)
         return term
 
     def literal_term(self, token: Token) -> Term:
@@ -234,7 +234,7 @@ class OperandReader:
         if is_negative and self.next.word == "**":
             raise self.error(self.next, "parentheses around the negative number, or around the power")
         term = LiteralTerm(value)
-        self.places.note(term, token.start)
+        self.positions.note(term, token.start)
         return term
 
     def refuse_missing(self, token: Token, term: Term) -> NoReturn:

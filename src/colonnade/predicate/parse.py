@@ -34,7 +34,7 @@ from colonnade.predicate.operands import (
     VALUE_WORDS,
     Operand,
     OperandReader,
-    TextPlaces,
+    TextPositions,
     unless_column,
 )
 from colonnade.predicate.tokens import Token, refusal, shortened
@@ -67,17 +67,17 @@ Text = TypeVar("Text", bound=str | bytes)
 
 def parse(text: str) -> Predicate:
     """Parse a predicate. An error shows the string, with a marker under the position of the error."""
-    return parse_with_places(text)[0]
+    return parse_with_positions(text)[0]
 
 
-def parse_with_places(text: str) -> tuple[Predicate, TextPlaces]:
+def parse_with_positions(text: str) -> tuple[Predicate, TextPositions]:
     """Parse a predicate. Also returns where its parts were in the text."""
     if not isinstance(text, str):
         raise PredicateError(f"a predicate is parsed from a string, not from {text!r}")
     if not text.strip():
         raise refusal(text, 0, "found an empty string, expected a predicate, as in x > 3")
     parser = _Parser(text)
-    return parser.whole(), parser.places
+    return parser.whole(), parser.positions
 
 
 def expr(text: str) -> Expression:
@@ -88,10 +88,10 @@ def expr(text: str) -> Expression:
     >>> t.select(speed=cn.expr("round(dx / dt, 1)")).to_numpy()
     {'speed': array([0.5, 3. ])}
     """
-    return expression_with_places(text)[0]
+    return expression_with_positions(text)[0]
 
 
-def expression_with_places(text: str) -> tuple[Expression, TextPlaces]:
+def expression_with_positions(text: str) -> tuple[Expression, TextPositions]:
     """Parse an expression. Also returns where its parts were in the text."""
     if not isinstance(text, str):
         raise PredicateError(f"an expression is parsed from a string, not from {text!r}")
@@ -101,16 +101,16 @@ def expression_with_places(text: str) -> tuple[Expression, TextPlaces]:
         raise reader.error(reader.next, "an operator (+ - * / // % **), or the end of the text")
     if not any(True for _ in columns_in(term)):
         raise refusal(text, 0, f"found {shortened(text)}, expected an expression with a column")
-    return Expression(term), reader.places
+    return Expression(term), reader.positions
 
 
 @contextmanager
-def showing_place(text: str, places: TextPlaces | None) -> Iterator[None]:
+def showing_position(text: str, positions: TextPositions | None) -> Iterator[None]:
     """Give errors about a part of a predicate or an expression that was parsed its position in the text."""
     try:
         yield
     except PredicateError as error:
-        position = None if places is None else places.of(error.part)
+        position = None if positions is None else positions.of(error.part)
         if position is not None:
             error.text, error.position = text, position
         raise
@@ -171,7 +171,7 @@ class _Parser(OperandReader):
         start = self.next.start
         leaf = self.leaf()
         for part in leaf.leaves():
-            self.places.note(part, start)
+            self.positions.note(part, start)
         self.groups[-1].add(leaf)
 
     def opens_operand(self) -> bool:
@@ -265,8 +265,8 @@ class _Parser(OperandReader):
         except PredicateError as error:
             error.text, error.position = self.text, left.first.start
             raise
-        self.places.note(leaf, (right if left.is_value else left).first.start)
-        self.places.note(leaf.column, left.first.start)  # of a comparison of two expressions
+        self.positions.note(leaf, (right if left.is_value else left).first.start)
+        self.positions.note(leaf.column, left.first.start)  # of a comparison of two expressions
         return leaf
 
     def is_test(self, subject: Subject) -> Predicate:

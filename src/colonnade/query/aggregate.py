@@ -128,7 +128,7 @@ def _known_function(function: object, parameter: object = None) -> tuple[str, fl
     return name, 0.5 if name == "median" else 0
 
 
-def group_names(by: str | Sequence[str] | None) -> list[str]:
+def group_names(by: object) -> list[str]:
     """The names of the columns to group by."""
     names = list(by) if isinstance(by, (list, tuple)) else [] if by is None else [by]
     if by is not None and (not names or not all(isinstance(name, str) for name in names)):

@@ -234,7 +234,29 @@ def _as_integers(left: ArrowValue, right: ArrowValue) -> tuple[ArrowValue, Arrow
 
 
 def _arithmetic(name: str) -> Callable[[ArrowValue, ArrowValue], ArrowValue]:
-    return lambda left, right: _arrow(name, *_together(left, right))
+    def compute(left: ArrowValue, right: ArrowValue) -> ArrowValue:
+        left, right = _together(left, right)
+        if pa.types.is_temporal(left.type) or pa.types.is_temporal(right.type):
+            return _of_known(name, left, right)
+        return _arrow(name, left, right)
+
+    return compute
+
+
+def _of_known(name: str, left: ArrowValue, right: ArrowValue) -> ArrowValue:
+    """What a function of Arrow computes where both operands are known.
+
+    For times Arrow also computes with the undefined values of missing rows, and reports that these overflow.
+    """
+    known = _arrow("and", _arrow("is_valid", left), _arrow("is_valid", right))
+    is_known = np.asarray(known.to_numpy(zero_copy_only=False)) if isinstance(known, pa.Array) else np.ones(1, bool)
+    if is_known.all():
+        return _arrow(name, left, right)
+    rows = pa.array(np.flatnonzero(is_known))
+    left, right = (value.take(rows) if isinstance(value, pa.Array) else value for value in (left, right))
+    result = _arrow(name, left, right)
+    assert isinstance(result, pa.Array)  # as one operand is
+    return result.take(pa.array(np.cumsum(is_known) - 1, mask=~is_known))
 
 
 def _divide(left: ArrowValue, right: ArrowValue) -> ArrowValue:

@@ -39,8 +39,8 @@ class Histogram:
 
     >>> cn.write("run.h5", {"energy": [0.5, 7.0, 6.0, None], "label": ["muon", "pion", "muon", "tau"]}, "events")
     >>> t = cn.open_table("run.h5", "events")
-    >>> found = t.histogram("energy", 2, range=(0, 10))
-    >>> found.bins.to_pydict(), found.n_missing
+    >>> histogram = t.histogram("energy", 2, range=(0, 10))
+    >>> histogram.bins.to_pydict(), histogram.n_missing
     ({'start': [0.0, 5.0], 'stop': [5.0, 10.0], 'count': [1, 2]}, 1)
     >>> t.histogram("label", 2).bins.to_pydict()
     {'value': ['muon', 'pion'], 'count': [2, 1]}
@@ -206,8 +206,8 @@ def binned(rows: GroupedRows, reader: ColumnReader, edges: Edges) -> Histogram:
     arrays = [*(repeated or [reader.values(_none(reader)) for reader in rows.by])]
     if not rows.by and not n_groups:
         counts, n_groups = np.zeros((1, n_bins), np.int64), 1
-    places = pa.array(np.tile(np.arange(n_bins), n_groups))
-    arrays += [edges.shown[:-1].take(places), edges.shown[1:].take(places), pa.array(counts.reshape(-1))]
+    bins_repeated = pa.array(np.tile(np.arange(n_bins), n_groups))
+    arrays += [edges.shown[:-1].take(bins_repeated), edges.shown[1:].take(bins_repeated), pa.array(counts.reshape(-1))]
     bins_table = pa.Table.from_arrays(arrays, names=[*_names(rows), "start", "stop", "count"])
     n_outside = n_values - int(counts.sum())
     return Histogram(reader.column.name, bins_table, n_rows, n_rows - n_values - n_nan, n_nan, n_outside)
@@ -225,10 +225,10 @@ def _merged(rows: GroupedRows, keys: list[Keys], counts: Numbers) -> tuple[list[
     """The counts of equal groups added, in the order of their values."""
     if not keys:
         return keys, counts.sum(axis=0, keepdims=True)
-    ids, places = same_groups(rows.sort_keys(keys), len(counts))
-    added = np.zeros((len(places), counts.shape[1]), np.int64)
+    ids, firsts = same_groups(rows.sort_keys(keys), len(counts))
+    added = np.zeros((len(firsts), counts.shape[1]), np.int64)
     np.add.at(added, ids, counts)
-    return [item.take(places) for item in keys], added
+    return [item.take(firsts) for item in keys], added
 
 
 def most_frequent(rows: GroupedRows, reader: ColumnReader, n_values: int) -> Histogram:
@@ -262,8 +262,8 @@ def most_frequent(rows: GroupedRows, reader: ColumnReader, n_values: int) -> His
 
 def _value_totals(reader: ColumnReader, pairs: GroupPart) -> tuple[Numbers, Counts]:
     """For each pair the number of its value, in increasing order, and the rows of each value."""
-    ids, places = same_groups(GroupedRows([reader], range(0)).sort_keys([pairs.keys[-1]]), len(pairs))
-    totals = np.zeros(len(places), np.int64)
+    ids, firsts = same_groups(GroupedRows([reader], range(0)).sort_keys([pairs.keys[-1]]), len(pairs))
+    totals = np.zeros(len(firsts), np.int64)
     np.add.at(totals, ids, pairs.rows)
     return ids, totals
 
@@ -273,8 +273,8 @@ def _frequent(reader: ColumnReader, pairs: GroupPart, most: int) -> tuple[GroupP
     ids, totals = _value_totals(reader, pairs)
     chosen = np.zeros(len(totals), bool)
     chosen[np.argsort(-totals, kind="stable")[:most]] = True
-    places = np.flatnonzero(chosen[ids])
-    return GroupPart([item.take(places) for item in pairs.keys], pairs.rows[places], []), len(totals)
+    frequent = np.flatnonzero(chosen[ids])
+    return GroupPart([item.take(frequent) for item in pairs.keys], pairs.rows[frequent], []), len(totals)
 
 
 def _order(rows: GroupedRows, reader: ColumnReader, pairs: GroupPart) -> Numbers:

@@ -107,8 +107,8 @@ def ranked(gathered: Gathered, counts: Int64s, ranks: Sequence[Int64s]) -> list[
 def _of_one_group(values: Numbers, ranks: Sequence[Int64s], n: int) -> list[Numbers]:
     if not n or not len(values):
         return [np.zeros(n, values.dtype) for _ in ranks]
-    places = sorted({int(rank[0]) for rank in ranks})
-    values = np.sort(values) if values.dtype == np.object_ else np.partition(values, places)
+    distinct_ranks = sorted({int(rank[0]) for rank in ranks})
+    values = np.sort(values) if values.dtype == np.object_ else np.partition(values, distinct_ranks)
     return [values[rank] for rank in ranks]
 
 
@@ -129,8 +129,8 @@ def n_distinct(gathered: Gathered, counts: Int64s) -> Int64s:
         width = int(values.max()) - least + 1
         if width * n <= DENSE * len(values):
             table = np.zeros(width * n, dtype=bool)
-            places = (values - values.dtype.type(least)).view(f"u{values.itemsize}").astype(np.int64)
-            table[places if codes is None else codes.astype(np.int64) * width + places] = True
+            offsets = (values - values.dtype.type(least)).view(f"u{values.itemsize}").astype(np.int64)
+            table[offsets if codes is None else codes.astype(np.int64) * width + offsets] = True
             return np.asarray(table.reshape(n, width).sum(axis=1))
     if codes is None or n == 1:
         return np.array([_n_runs(np.sort(values))])

@@ -115,8 +115,7 @@ def _trusted(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: Trust) -
     """
     if reader.is_by_value or trust == "never":
         return []
-    name = reader.column.name
-    own = [(one.info, one.index) for one in indexes if one.info.column == name and one.index is not None]
+    own = [(opened.info, opened.index) for opened in indexes if opened.is_of(reader) and opened.index is not None]
     return sorted((pair for pair in own if trust == "always" or pair[0].trusted), key=_statistics_rank)
 
 

@@ -1,7 +1,7 @@
 """How many rows have each value of a column, by group: what distinct values are counted from, and frequent ones found.
 
 The pairs of group and value met so far are kept in memory, up to `limits.counted_pairs`. Where there are more, they are
-written to files in a temporary folder, divided by a hash of the value; at the end the files are read one by one.
+written to files in a temporary folder, divided by a hash of the value; then each file is read.
 """
 
 from __future__ import annotations
@@ -96,9 +96,9 @@ class _Files:
         order = np.argsort(numbers, kind="stable")
         edges = np.searchsorted(numbers[order], np.arange(N_FILES + 1, dtype=np.uint64))
         for number in range(N_FILES):
-            places = order[edges[number] : edges[number + 1]]
-            if len(places):
-                self._writer(number, batch.schema).write_batch(batch.take(pa.array(places)))
+            in_file = order[edges[number] : edges[number + 1]]
+            if len(in_file):
+                self._writer(number, batch.schema).write_batch(batch.take(pa.array(in_file)))
 
     def _by_value(self, keys: Keys) -> Keys:
         """Keys that are equal where the values are: a file from elsewhere may name a category twice."""

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from colonnade import limits
 from colonnade.selection import RowNumbers
-from colonnade.sorting.keys import SortKey, sorted_places
+from colonnade.sorting.keys import SortKey, sorted_positions
 
 if TYPE_CHECKING:
     from colonnade.pager.scratch import ScratchFolder
@@ -69,7 +69,7 @@ class ExternalSort:
             self._spill()
         while len(self._runs) > limits.now.merged_runs:
             first, self._runs = self._runs[: limits.now.merged_runs], self._runs[limits.now.merged_runs :]
-            self._runs.insert(0, self._write(self._merged(first)))  # in its place: equal keys stay in their order
+            self._runs.insert(0, self._write(self._merged(first)))  # before the others: equal keys stay in their order
             for path in first:
                 path.unlink()
         yield from self._merged(self._runs)
@@ -81,7 +81,7 @@ class ExternalSort:
         return rows.take(pa.array(self._order(rows)))
 
     def _order(self, rows: pa.Table) -> RowNumbers:
-        return sorted_places(rows.columns[: len(self._keys)], self._keys)
+        return sorted_positions(rows.columns[: len(self._keys)], self._keys)
 
     def _spill(self) -> None:
         """Write the collected rows as a sorted run."""

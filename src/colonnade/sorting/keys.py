@@ -8,6 +8,7 @@ values, not by their order in the file.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,15 +19,19 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.selection import RowNumbers
 
+if TYPE_CHECKING:
+    from colonnade.predicate.expressions import Term
+
 DIRECTIONS = ("ascending", "descending")
 
 
 @dataclass(frozen=True)
 class SortKey:
-    """A column that rows are sorted by, and its direction."""
+    """A column that rows are sorted by, or an expression by its text and what computes it; and the direction."""
 
     column: str
     descending: bool = False
+    term: Term | None = None
 
     def __str__(self) -> str:
         return f"{self.column} descending" if self.descending else self.column
@@ -42,7 +47,8 @@ def sort_keys(by: Sequence[object]) -> tuple[SortKey, ...]:
                 f"rows are sorted by columns, or by pairs such as ('energy', 'descending'), not by {key!r}"
             )
         if pair[1] not in DIRECTIONS:
-            raise UsageError(f"a direction is 'ascending' or 'descending', not {pair[1]!r}", column=pair[0])
+            hint = "" if isinstance(key, tuple) else f". Give columns one by one: sort_by({', '.join(map(repr, pair))})"
+            raise UsageError(f"a direction is 'ascending' or 'descending', not {pair[1]!r}{hint}", column=pair[0])
         keys.append(SortKey(pair[0], pair[1] == "descending"))
     names = [key.column for key in keys]
     if not names:
@@ -94,10 +100,9 @@ def can_be_sorted(kind: pa.DataType) -> bool:
     return not (isinstance(kind, pa.BaseExtensionType) or pa.types.is_nested(kind))
 
 
-def sorted_places(columns: Sequence[pa.Array | pa.ChunkedArray], keys: Sequence[SortKey]) -> RowNumbers:
+def sorted_positions(columns: Sequence[pa.Array | pa.ChunkedArray], keys: Sequence[SortKey]) -> RowNumbers:
     """The positions of rows in the order of their keys; equal keys stay in their order."""
     named = {str(number): column for number, column in enumerate(columns)}
     order = [(str(number), DIRECTIONS[key.descending]) for number, key in enumerate(keys)]
-    places = pc.sort_indices(pa.table(named), sort_keys=order)
-    numbers: RowNumbers = np.asarray(places).astype(np.int64)
-    return numbers
+    positions: RowNumbers = np.asarray(pc.sort_indices(pa.table(named), sort_keys=order)).astype(np.int64)
+    return positions

@@ -28,7 +28,7 @@ from colonnade.query.plan import why_not
 from colonnade.query.scan import empty_columns, read_column, read_table
 from colonnade.selection import RowNumbers, Rows
 from colonnade.sorting.external import ExternalSort
-from colonnade.sorting.keys import KeyColumn, SortKey, sorted_places
+from colonnade.sorting.keys import KeyColumn, SortKey, sorted_positions
 
 PAYS_FROM = 16  # rows of the table per row asked for: with fewer, an index of keys in disorder saves nothing
 ROW = "row"
@@ -92,7 +92,7 @@ class Sorting:
 
     def _best(self, tables: Sequence[pa.Table], limit: int) -> pa.Table:
         whole = pa.concat_tables(tables).combine_chunks()
-        return whole.take(pa.array(sorted_places(whole.columns[: len(self.keys)], self.keys)[:limit]))
+        return whole.take(pa.array(sorted_positions(whole.columns[: len(self.keys)], self.keys)[:limit]))
 
     def batches(
         self, parts: Iterable[Rows], readers: Sequence[ColumnReader], schema: pa.Schema, most_rows: int
@@ -123,7 +123,7 @@ class Sorting:
         if not is_whole and limit is not None and limit * PAYS_FROM > n_rows:
             return None
         for opened in indexes:
-            if opened.index is None or opened.info.column != first.column.name or why_not(opened, trust) is not None:
+            if opened.index is None or not opened.is_of(first) or why_not(opened, trust) is not None:
                 continue
             try:
                 rows = opened.index.ordered_rows() if is_whole or limit is None else self._first_of(opened.index, limit)
@@ -141,4 +141,4 @@ class Sorting:
         if rows is None:
             return None
         rows = np.sort(rows)
-        return rows[sorted_places(self.key_arrays(rows), self.keys)[:limit]]
+        return rows[sorted_positions(self.key_arrays(rows), self.keys)[:limit]]

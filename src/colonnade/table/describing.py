@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, SupportsIndex
 
 import pyarrow as pa
 
@@ -11,12 +13,15 @@ from colonnade.columns.mapping import arrow_type
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.model import ColumnInfo
+from colonnade.table.requested import text_of, texts_of
 from colonnade.table.show import cell_text, rows_text
 
 if TYPE_CHECKING:
     import pandas
 
+    from colonnade.predicate.columns import Expression
     from colonnade.query.histogram import Histogram
+    from colonnade.table.requested import ColumnRequest
     from colonnade.table.rows import Query
     from colonnade.values import Cell
 
@@ -102,7 +107,7 @@ class Description:
 
 def described(query: Query, columns: Sequence[str] | None) -> Description:
     """The description of columns (all, if none are given)."""
-    names = query.columns if columns is None else list(columns)
+    names = query.columns if columns is None else [columns] if isinstance(columns, str) else list(columns)
     infos = [query._column(name) for name in names]
     statistics: dict[str, dict[str, Cell]] = {}
     for start in range(0, len(infos), COLUMNS_AT_ONCE):
@@ -111,33 +116,53 @@ def described(query: Query, columns: Sequence[str] | None) -> Description:
 
 
 def histogram_of(
-    query: Query, column: str, bins: int | Sequence[object], outer: tuple[object, object] | None, by: Sequence[str]
+    query: Query,
+    column: ColumnRequest,
+    bins: SupportsIndex | Sequence[object],
+    outer: tuple[object, object] | None,
+    by: ColumnRequest | Sequence[ColumnRequest] | None,
 ) -> Histogram:
     """How many rows have values in each bin; outer: the outer edges."""
+    from colonnade.query.aggregate import group_names
     from colonnade.query.grouped import GroupedRows
     from colonnade.query.histogram import binned, counts_bins, edges_at, edges_between, most_frequent
 
-    reader = query._aggregated(column, {})
+    expressions: dict[str, Expression] = {}
+    name = text_of(column, expressions)
+    if not isinstance(name, str):
+        raise UsageError(f"a histogram is made of a column or an expression, not of {name!r}")
+    reader = query._aggregated(name, expressions)
     rows = query._known_rows() if query._predicate is None else query._search()
-    grouped = GroupedRows([query._aggregated(name, {}) for name in by], rows)
+    groups = group_names(texts_of(by, expressions))
+    grouped = GroupedRows([query._aggregated(group, expressions) for group in groups], rows)
     for used in (*grouped.by, reader):
         if used.domain is None:
             raise UsageError(
                 f"cannot make a histogram of column {used.column.name!r}: its values cannot be compared",
                 column=used.column.name,
             )
+    n_bins = _number_of(bins)
     if not counts_bins(reader.kind):
-        if not isinstance(bins, int) or outer is not None:
+        if n_bins is None or outer is not None:
             raise UsageError(
-                f"cannot divide column {column!r} of type {reader.kind} into bins: its values are counted. "
+                f"cannot divide column {name!r} of type {reader.kind} into bins: its values are counted. "
                 "Give the number of the most frequent ones, and no range",
-                column=column,
+                column=name,
             )
-        return most_frequent(grouped, reader, bins)
-    if not isinstance(bins, int):
-        return binned(grouped, reader, edges_at(reader, list(bins)))
+        return most_frequent(grouped, reader, n_bins)
+    if n_bins is None:
+        return binned(grouped, reader, edges_at(reader, [*bins]))  # type: ignore[misc]
     low, high = outer if outer is not None else query.aggregate(a=(column, "min"), b=(column, "max")).values()
-    return binned(grouped, reader, edges_between(reader, bins, low, high))
+    return binned(grouped, reader, edges_between(reader, n_bins, low, high))
+
+
+def _number_of(bins: SupportsIndex | Sequence[object]) -> int | None:
+    """The number of bins; None if their edges are given."""
+    with suppress(TypeError):
+        return operator.index(bins)  # type: ignore[arg-type]
+    if isinstance(bins, str) or not isinstance(bins, Iterable):
+        raise UsageError(f"bins are a number, or a list of edges, not {bins!r}")
+    return None
 
 
 def _described(query: Query, columns: Sequence[ColumnInfo]) -> dict[str, dict[str, Cell]]:

@@ -19,6 +19,7 @@ from colonnade.row_files.known import format_of
 from colonnade.row_files.sinks import check_target, sink_of
 from colonnade.table import File, open
 from colonnade.table.at_once import write_with
+from colonnade.table.references import cell_converter
 
 if TYPE_CHECKING:
     from colonnade.edit.create import WriteMode
@@ -40,6 +41,8 @@ def write_query(
     if path is not None and row_format is not None:
         _write_row_file(query, path, row_format, mode, table, given, progress)
         return
+    if path is not None and not _is_own_file(query, path):
+        _refuse_references(query, path)
     name, options = table or query._table.path, options_of(query, given)
     rows = row_stream(query)
     if path is not None and _is_own_file(query, path) and query._file._handle.writable:
@@ -75,8 +78,20 @@ def _is_own_file(query: Query, path: Path) -> bool:
     return source is not None and path.exists() and source.exists() and path.samefile(source)
 
 
+def _refuse_references(query: Query, path: Path) -> None:
+    """Refuse columns with references, which would lead to other objects of another file, or nowhere."""
+    for field in query.schema:
+        if cell_converter(field.type, query._file) is not None:
+            raise UsageError(
+                f"cannot write column {field.name!r} to {path}: its references are valid only in "
+                f"{query._file.name}. Leave it out with select, or copy the whole file with colonnade.copy",
+                column=field.name,
+            )
+
+
 def write_new_file(query: Query, path: Path, progress: Progress | None) -> int:
     """Write the rows as the only table of a new file, which replaces what has its name; returns how many there were."""
+    _refuse_references(query, path)
     with open(path, "w") as file:
         _create_table(query, file, query._table.path, row_stream(query), "error", options_of(query), progress)
         return file[query._table.path].n_rows

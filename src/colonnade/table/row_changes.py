@@ -86,7 +86,7 @@ class ChangeableRows(ReadableRows):
         given = pa.Table.from_batches(source.batches, source.schema)  # without row numbers that pandas made
         lacking = [name for name in keys if name not in given.column_names]
         if lacking:
-            raise DataError(f"the rows lack {', '.join(map(repr, lacking))}, by which they are found: add it")
+            raise DataError(f"the rows lack {', '.join(map(repr, lacking))}, by which rows are found: add it")
         matches = self._matches(given, keys)
         known, new = matches.known, matches.new
         if not given.num_rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Never, SupportsIndex, overload
 
 import numpy as np
@@ -36,16 +36,12 @@ if TYPE_CHECKING:
     from colonnade.table.describing import Description
     from colonnade.table.file import File
     from colonnade.table.references import Referenced
+    from colonnade.table.requested import AggregateRequest, ColumnRequest, FunctionRequest
     from colonnade.table.table import Table
     from colonnade.values import Cell
 
 
 TABLE_BATCH_ROWS = 65_536
-AggregateRequest = str | tuple[object, str] | tuple[object, str, float]
-"""A value requested from `aggregate`: "count", or a column (or an expression) and a function, which some give a
-parameter."""
-FunctionRequest = str | tuple[str, float] | Sequence[str | tuple[str, float]]
-"""What is requested of a column: a function, or several; with a parameter `("quantile", 0.9)`."""
 
 
 class ReadableRows(Sealed):
@@ -67,13 +63,13 @@ class ReadableRows(Sealed):
         >>> t.where("energy > 5 and ts < 3").row_numbers()
         array([1])
         """
-        from colonnade.predicate.parse import parse_with_places, showing_place
+        from colonnade.predicate.parse import parse_with_positions, showing_position
         from colonnade.predicate.tree import Predicate
 
         if not isinstance(predicate, (str, Predicate)):
             raise UsageError(f"where takes a predicate, such as col('x') > 3 or 'x > 3', not {predicate!r}")
-        parsed, places = parse_with_places(predicate) if isinstance(predicate, str) else (predicate, None)
-        with showing_place(str(predicate), places):
+        parsed, positions = parse_with_positions(predicate) if isinstance(predicate, str) else (predicate, None)
+        with showing_position(str(predicate), positions):
             with self._file._steady():
                 query = self._query()
                 if query._limit is None:
@@ -106,9 +102,8 @@ class ReadableRows(Sealed):
                     )
                 fields |= query._checked_column(name)
             terms = {name: query._defined(name, value) for name, value in computed.items()}
-        query = query._with(names=(*dict.fromkeys([*map(str, names), *terms]),) if terms else tuple(map(str, names)))
-        query._computed = {**query._computed, **fields, **terms}
-        return query
+        chosen = (*dict.fromkeys([*map(str, names), *terms]),) if terms else tuple(map(str, names))
+        return query._with(chosen, computed={**query._computed, **fields, **terms})
 
     def head(self, n: int = 5) -> Query:
         """The first `n` rows.
@@ -140,8 +135,8 @@ class ReadableRows(Sealed):
         chosen = known.start + numbers * known.step if isinstance(known, range) else known[numbers]
         return query._with(rows=chosen)
 
-    def sort_by(self, *by: str | tuple[str, str]) -> Query:
-        """The rows in the order of columns: names, or pairs such as ("energy", "descending").
+    def sort_by(self, *by: ColumnRequest | tuple[ColumnRequest, str]) -> Query:
+        """The rows in the order of columns or expressions, or of pairs such as ("energy", "descending").
 
         NaN follows the numbers and missing rows come last, in both directions. Rows with equal keys stay in their
         order. Categories are sorted by their values, strings by their UTF-8 bytes. `head(n)` of the result keeps only
@@ -153,20 +148,29 @@ class ReadableRows(Sealed):
         array([1, 2, 0])
         """
         from colonnade.sorting.keys import sort_keys
+        from colonnade.table.requested import text_of
         from colonnade.table.sorted_query import SortedQuery
 
-        keys, query = sort_keys(by), self._query()
+        query = self._query()
+        expressions: dict[str, Expression] = {}
+        named = [
+            (text_of(key[0], expressions), *key[1:]) if isinstance(key, tuple) and key else text_of(key, expressions)
+            for key in by
+        ]
+        with self._file._steady():
+            keys = tuple(replace(key, term=query._term_of(key.column, expressions)) for key in sort_keys(named))
         if query._limit is not None:
             query = query._settled()
         if isinstance(query, SortedQuery):  # equal keys stay in their order, which is that of the earlier keys
-            again = {key.column for key in keys}
-            keys, query = (*keys, *(key for key in query._keys if key.column not in again)), query._unsorted
+            again = {(key.column, key.term) for key in keys}
+            earlier = (key for key in query._keys if (key.column, key.term) not in again)
+            keys, query = (*keys, *earlier), query._unsorted
         ordered = SortedQuery(query, keys)
         with self._file._steady():
             ordered._sorting()
         return ordered
 
-    def distinct(self, *columns: str) -> pa.Table:
+    def distinct(self, *columns: ColumnRequest | Sequence[ColumnRequest]) -> pa.Table:
         """The distinct values of a column, or combinations of values of several, in increasing order.
 
         NaN follows the numbers, a row for missing values comes last.
@@ -175,8 +179,14 @@ class ReadableRows(Sealed):
         >>> cn.open_table("run.h5", "events").distinct("label").to_pydict()
         {'label': ['muon', 'pion']}
         """
-        counted = next(f"n{number}" for number in range(len(columns) + 1) if f"n{number}" not in columns)
-        return self.aggregate(by=columns, **{counted: "count"}).select(list(columns))
+        by: list[ColumnRequest] = []
+        for item in columns:
+            by.extend(item if isinstance(item, (list, tuple)) else [item])  # type: ignore[list-item]
+        if not by:
+            raise UsageError("name the columns whose distinct values are wanted: distinct('label')")
+        names = {str(column) for column in by}
+        counted = next(f"n{number}" for number in range(len(names) + 1) if f"n{number}" not in names)
+        return self.aggregate(by=by, **{counted: "count"}).select(range(len(by)))
 
     def sample(self, n: int, *, seed: int | None = None) -> Query:
         """`n` rows chosen at random, each at most once, in their order; all rows if there are fewer.
@@ -194,9 +204,13 @@ class ReadableRows(Sealed):
             raise UsageError(f"sample takes a number of rows, not {n!r}") from None
         if count < 0:
             raise UsageError(f"cannot sample {count} rows: give a number that is not negative")
+        try:
+            random = np.random.default_rng(seed)
+        except (TypeError, ValueError):
+            raise UsageError(f"the seed of a sample is an integer that is not negative, not {seed!r}") from None
         query = self._query()._settled()
         known = query._known_rows()
-        chosen = np.random.default_rng(seed).choice(len(known), min(count, len(known)), replace=False, shuffle=False)
+        chosen = random.choice(len(known), min(count, len(known)), replace=False, shuffle=False)
         return query.take(np.sort(chosen))
 
     def to_arrow(self, *, dictionaries: bool = False, views: bool = False) -> pa.Table:
@@ -311,7 +325,7 @@ class ReadableRows(Sealed):
         by_column: Mapping[str, FunctionRequest] | None = None,
         /,
         *,
-        by: str | Sequence[str],
+        by: ColumnRequest | Sequence[ColumnRequest],
         **named: AggregateRequest,
     ) -> pa.Table: ...
     def aggregate(
@@ -319,7 +333,7 @@ class ReadableRows(Sealed):
         by_column: Mapping[str, FunctionRequest] | None = None,
         /,
         *,
-        by: str | Sequence[str] | None = None,
+        by: ColumnRequest | Sequence[ColumnRequest] | None = None,
         **named: AggregateRequest,
     ) -> dict[str, Cell] | pa.Table:
         """Counts, sums, means, quantiles and other aggregates of columns, without loading a whole column.
@@ -330,8 +344,8 @@ class ReadableRows(Sealed):
         std, var, median, quantile, count_distinct, first, last, any, all. A third item is the quantile, `("energy",
         "quantile", 0.9)`, or what std and var subtract from the count: `("energy", "std", 0)`, where 1 is the default.
 
-        by: a column, or several. The result is then a pyarrow.Table: these columns, then the requested values, one row
-        per group, in increasing order, NaN after the numbers and missing last.
+        by: a column or an expression, or several. The result is then a pyarrow.Table: these columns, then the requested
+        values, one row per group, in increasing order, NaN after the numbers and missing last.
 
         A column may also be an expression: `top=(col("dx") / col("dt"), "max")`, or in text `{"dx / dt": "max"}`.
 
@@ -351,9 +365,11 @@ class ReadableRows(Sealed):
         """
         from colonnade.query.aggregate import Aggregation, group_names, wanted_values
         from colonnade.query.stats import FromIndexes
+        from colonnade.table.requested import texts_of, texts_of_requests
 
-        requests, expressions = _with_names(named)
-        wanted, groups = wanted_values(by_column, requests), group_names(by)
+        expressions: dict[str, Expression] = {}
+        wanted = wanted_values(by_column, texts_of_requests(named, expressions))
+        groups = group_names(texts_of(by, expressions))
 
         def read() -> dict[str, Cell] | pa.Table:
             query = self._query()
@@ -372,7 +388,7 @@ class ReadableRows(Sealed):
         from colonnade.table.references import python_rows
 
         query = self._query()
-        for batch in query.batches(query._rows_in(limits.now.iterated_bytes, query._names)):
+        for batch in query.batches(rows_in(limits.now.iterated_bytes, [*map(query._column, query._names)])):
             for first in range(0, batch.num_rows, limits.now.iterated_rows):
                 yield from python_rows(batch.slice(first, limits.now.iterated_rows), self._file)
 
@@ -404,11 +420,11 @@ class ReadableRows(Sealed):
 
     def histogram(
         self,
-        column: str,
-        bins: int | Sequence[object] = 10,
+        column: ColumnRequest,
+        bins: SupportsIndex | Sequence[object] = 10,
         *,
         range: tuple[object, object] | None = None,  # noqa: A002 - as NumPy and pandas name it
-        by: str | Sequence[str] | None = None,
+        by: ColumnRequest | Sequence[ColumnRequest] | None = None,
     ) -> Histogram:
         """How many rows have values in each of `bins` bins of one width, from the least to the greatest value.
 
@@ -421,11 +437,9 @@ class ReadableRows(Sealed):
         >>> t.histogram("energy", [0, 1, 10]).bins.to_pydict()
         {'start': [0.0, 1.0], 'stop': [1.0, 10.0], 'count': [1, 2]}
         """
-        from colonnade.query.aggregate import group_names
         from colonnade.table.describing import histogram_of
 
-        names = group_names(by)
-        return self._file._consistent(lambda: histogram_of(self._query(), column, bins, range, names))
+        return self._file._consistent(lambda: histogram_of(self._query(), column, bins, range, by))
 
     def write(
         self,
@@ -520,7 +534,13 @@ class Query(ReadableRows):
         self._computed: Mapping[str, Term] = computed or {}  # by name, from columns of the table
         self._bound: tuple[int, Bound, dict[str, ColumnReader]] | None = None
 
-    def _with(self, names: tuple[str, ...] | None = None, rows: Rows | None = None, limit: int | None = None) -> Query:
+    def _with(
+        self,
+        names: tuple[str, ...] | None = None,
+        rows: Rows | None = None,
+        limit: int | None = None,
+        computed: Mapping[str, Term] | None = None,
+    ) -> Query:
         """This query with other columns, rows or another limit."""
         query = Query(
             self._table,
@@ -528,7 +548,7 @@ class Query(ReadableRows):
             self._rows if rows is None else rows,
             self._predicate,
             self._limit if limit is None else limit,
-            self._computed,
+            self._computed if computed is None else computed,
         )
         query._bound = self._bound
         return query
@@ -609,7 +629,11 @@ class Query(ReadableRows):
           read      energy  1 of 1 chunks, for the test and result
           read      ts      1 of 1 chunks, for the result
         """
-        plan = self._table._file._consistent(lambda: self._search().plan(self._readers()))
+        return self._plan(self._readers)
+
+    def _plan(self, readers: Callable[[], Sequence[ColumnReader]]) -> Plan:
+        """How the rows are found, and what these readers read of them."""
+        plan = self._table._file._consistent(lambda: self._search().plan(readers()))
         left = self._table._left_to_library()
         return replace(plan, left_to_library=left) if left else plan
 
@@ -743,11 +767,6 @@ class Query(ReadableRows):
         selection: Selection = self._table._file._consistent(lambda: self._search().selection())
         return selection
 
-    def _rows_in(self, n_bytes: int, names: Sequence[str]) -> int:
-        """The number of rows to process together: those that take `n_bytes` in these columns, within limits."""
-        row_bytes = sum(self._column(name).type.size for name in names)
-        return max(1, min(TABLE_BATCH_ROWS, n_bytes // max(row_bytes, 1)))
-
     def _row_parts(self, most: int) -> Iterator[Rows]:
         """The rows in parts of at most `most` rows, found as they are requested."""
         if self._predicate is not None:
@@ -804,29 +823,36 @@ class Query(ReadableRows):
         """What a computed column is computed from: columns of the table, whose types are checked."""
         from colonnade.predicate.columns import Expression
         from colonnade.predicate.expressions import substituted
-        from colonnade.predicate.parse import expression_with_places, showing_place
+        from colonnade.predicate.parse import expression_with_positions, showing_position
 
-        parsed, places = expression_with_places(value) if isinstance(value, str) else (value, None)
+        parsed, positions = expression_with_positions(value) if isinstance(value, str) else (value, None)
         if not isinstance(parsed, Expression):
             raise UsageError(
                 f"column {name!r} is computed from an expression, such as col('x') * 2 or 'x * 2', not from {value!r}",
                 column=name,
             )
-        with showing_place(str(value), places):
+        with showing_position(str(value), positions):
             term = substituted(parsed.term, self._computed)
             self._subject_reader(term, name)
         return term
 
     def _aggregated(self, name: str, expressions: Mapping[str, Expression]) -> ColumnReader:
         """The reader of what is aggregated: a column, or an expression in Python form or in text."""
-        from colonnade.errors import ColumnNotFound, PredicateError
+        term = self._term_of(name, expressions)
+        return self._table._reader(name) if term is None else self._subject_reader(term, name)
 
-        if name in expressions:
-            return self._subject_reader(self._defined(name, expressions[name]), name)
-        if name in self._computed or name in self._table.info.by_name:
-            return self._reader(name)
+    def _term_of(self, name: str, expressions: Mapping[str, Expression]) -> Term | None:
+        """What computes a column, or an expression in Python form or in text; None for a stored column."""
+        from colonnade.errors import ColumnNotFound, PredicateError
+        from colonnade.predicate.columns import ColumnName
+
+        is_column = name in self._computed or name in self._table.info.by_name
+        if name in expressions and not (is_column and isinstance(expressions[name], ColumnName)):
+            return self._defined(name, expressions[name])
+        if is_column:
+            return self._computed.get(name)
         try:
-            return self._subject_reader(self._defined(name, name), name)
+            return self._defined(name, name)
         except PredicateError as error:
             if error.position == 0 or name.isidentifier():
                 raise ColumnNotFound(name, f"table {self._table.path}", self._table.info.by_name) from error
@@ -846,16 +872,7 @@ class Query(ReadableRows):
         return Query, (self._table, self._names, self._rows, self._predicate, self._limit, self._computed)
 
 
-def _with_names(
-    named: Mapping[str, AggregateRequest],
-) -> tuple[dict[str, AggregateRequest], dict[str, Expression]]:
-    """The requested values with each expression replaced by its text, and the expressions by their text."""
-    from colonnade.predicate.columns import ColumnName, Expression
-
-    requests: dict[str, AggregateRequest] = dict(named)
-    expressions: dict[str, Expression] = {}
-    for name, item in named.items():
-        if isinstance(item, (tuple, list)) and item and isinstance(item[0], Expression):
-            text = item[0].name if isinstance(item[0], ColumnName) else str(item[0])
-            requests[name], expressions[text] = (text, *item[1:]), item[0]
-    return requests, expressions
+def rows_in(n_bytes: int, columns: Sequence[ColumnInfo]) -> int:
+    """The number of rows to process together: those that take `n_bytes` in these columns, within limits."""
+    row_bytes = sum(column.type.size for column in columns)
+    return max(1, min(TABLE_BATCH_ROWS, n_bytes // max(row_bytes, 1)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,10 +11,12 @@ import pyarrow as pa
 from colonnade import limits
 from colonnade.dataclass import replace
 from colonnade.errors import UsageError
-from colonnade.table.rows import TABLE_BATCH_ROWS, Query
+from colonnade.table.rows import TABLE_BATCH_ROWS, Query, rows_in
 
 if TYPE_CHECKING:
+    from colonnade.columns.read import ColumnReader
     from colonnade.model import IndexInfo
+    from colonnade.predicate.expressions import Term
     from colonnade.predicate.tree import Predicate
     from colonnade.query.plan import Plan
     from colonnade.selection import RowNumbers, Rows, Selection
@@ -35,10 +37,17 @@ class SortedQuery(Query):
         super().__init__(unsorted._table, unsorted._names, None, None, limit, unsorted._computed)
         self._unsorted, self._keys = unsorted, keys
 
-    def _with(self, names: tuple[str, ...] | None = None, rows: Rows | None = None, limit: int | None = None) -> Query:
+    def _with(
+        self,
+        names: tuple[str, ...] | None = None,
+        rows: Rows | None = None,
+        limit: int | None = None,
+        computed: Mapping[str, Term] | None = None,
+    ) -> Query:
+        unsorted = self._unsorted._with(names, computed=computed)
         if rows is not None:
-            return Query(self._table, self._names if names is None else names, rows, computed=self._computed)
-        return SortedQuery(self._unsorted._with(names), self._keys, self._limit if limit is None else limit)
+            return Query(self._table, unsorted._names, rows, computed=unsorted._computed)
+        return SortedQuery(unsorted, self._keys, self._limit if limit is None else limit)
 
     def _narrowed(self, predicate: Predicate) -> Query:
         return SortedQuery(self._unsorted._narrowed(predicate), self._keys)  # without a limit: see `where`
@@ -64,7 +73,15 @@ class SortedQuery(Query):
     def _sorting(self) -> Sorting:
         from colonnade.sorting.sort import Sorting
 
-        return Sorting.of(self._keys, [self._reader(key.column, dictionaries=True) for key in self._keys])
+        return Sorting.of(self._keys, self._key_readers())
+
+    def _key_readers(self) -> list[ColumnReader]:
+        return [
+            self._table._reader(key.column, dictionaries=True)
+            if key.term is None
+            else self._subject_reader(key.term, key.column)
+            for key in self._keys
+        ]
 
     def _known_rows(self) -> Rows:
         rows: Rows = self._table._file._consistent(lambda: self._by_index() or self._by_keys())[0]
@@ -75,8 +92,8 @@ class SortedQuery(Query):
 
     def _parts(self, names: Sequence[str]) -> Iterator[Rows]:
         """The rows that are to be sorted, in parts of which several fit into memory with these columns."""
-        columns = [*names, *(key.column for key in self._keys)]
-        return self._unsorted._row_parts(self._rows_in(limits.now.sorted_bytes // 4, columns))
+        columns = [*map(self._column, names), *(reader.column for reader in self._key_readers())]
+        return self._unsorted._row_parts(rows_in(limits.now.sorted_bytes // 4, columns))
 
     def _by_index(self) -> tuple[RowNumbers, IndexInfo] | None:
         unsorted, n_rows = self._unsorted, self._table.info.n_rows
@@ -153,8 +170,8 @@ class SortedQuery(Query):
             plan = Query(self._table, self._names, np.sort(rows), computed=self._computed).explain()
             used = [IndexUsed(index.column, index.kind, index.name, "the order", len(rows), exact=True)]
             return replace(plan, n_rows=self._table.info.n_rows, indexes_used=used, sorted=how)
-        names = dict.fromkeys([*self._names, *(key.column for key in self._keys)])
-        return replace(self._unsorted._with(tuple(names)).explain(), sorted=how)
+        readers = [*self._readers(), *self._key_readers()]
+        return replace(self._unsorted._plan(lambda: readers), sorted=how)
 
     def __repr__(self) -> str:
         first = "" if self._limit is None else f", the first {self._limit:,}"
