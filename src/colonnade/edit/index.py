@@ -231,8 +231,10 @@ def _row_addresses(group: Group, path: str) -> set[int] | None:
     """The addresses of the rows of another table's columns; None where they cannot be determined."""
     other = group.open_group(path)
     layout = layout_of(other) if other is not None else None
-    if other is None or layout is None:
+    if other is None:
         return set()
+    if layout is None:  # a table whose layout was asked for
+        return None
     try:
         return _addresses(other, layout, layout.describe(other, path).members)
     except (FormatError, UnsupportedError):
