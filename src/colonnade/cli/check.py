@@ -27,7 +27,7 @@ _RULE_INDEXES = {rule: index for index, rule in enumerate(ALL_RULES)}
 
 def document_of(rule: str) -> str:
     """The document whose clauses a rule cites."""
-    return {"A": "AnnData", "D": "ArtifactDB"}.get(rule[:1], "HEP001")
+    return {"A": "AnnData", "D": "ArtifactDB", "G": "vaex"}.get(rule[:1], "HEP001")
 
 
 def sarif_log(file: str, findings: Sequence[Finding], readable: bool) -> Facts:

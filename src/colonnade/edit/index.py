@@ -21,6 +21,7 @@ from colonnade.layouts.index_home import OpenIndex, PlacedIndex, discard_index, 
 from colonnade.model import ColumnInfo, IndexInfo, Progress, TableInfo
 from colonnade.nodes import Group
 from colonnade.nodes.paths import editable, is_dataset
+from colonnade.nodes.row_views import stored_parts
 from colonnade.pager.receipts import Receipts
 from colonnade.selection import Selection
 
@@ -251,7 +252,7 @@ def _addresses(group: Group, layout: Layout, columns: Sequence[ColumnInfo]) -> s
         if column.storage != "sectioned":  # these have no indexes
             rows, companion = layout.open_column(group, column)
             datasets = [rows, companion] if column.is_masked else [rows]
-            addresses |= {node.address for node in datasets if is_dataset(node)}
+            addresses |= {part.address for node in datasets if is_dataset(node) for part in stored_parts(node)}
     return {number for number in addresses if number is not None} if None not in addresses else None
 
 

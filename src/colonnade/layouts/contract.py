@@ -281,11 +281,12 @@ def _keep_lengths(_root: Group, _table: str) -> None:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A group that could be read as a table, by its headers."""
+    """A group that could be read as a table, by its headers. is_likely: whether all of it looks like one."""
 
     n_rows: int
     n_columns: int
     stored_bytes: int
+    is_likely: bool = True
 
 
 @dataclass(frozen=True)
