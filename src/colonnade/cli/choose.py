@@ -24,14 +24,18 @@ ALL_ROWS = "true"
 
 @dataclass(frozen=True)
 class Access:
-    """How a command opens its file: as `open` does; layout: every table is read as one of this layout."""
+    """How a command opens its file: as `open` does; layout: every table is read as one of this layout.
+
+    index_file: the search indexes of a file that must not change, so it is opened for reading.
+    """
 
     links: Links = "folder"
     layout: str | None = None
     trust: Trust = "verified"
+    index_file: str | None = None
 
     def open(self, file: str, mode: Mode = "r") -> File:
-        opened = open(file, mode, trust=self.trust, links=self.links)
+        opened = open(file, mode, trust=self.trust, links=self.links, index_file=self.index_file)
         opened._read_as = self.layout
         return opened
 

@@ -137,6 +137,12 @@ layout_option = click.option(
     metavar="NAME",
     help="Read TABLE as a table of this layout, whatever it declares.",
 )
+index_file_option = click.option(
+    "--index-file",
+    metavar="PATH",
+    shell_complete=complete_files,
+    help="Search indexes in a file of their own, for a FILE that must not change.",
+)
 missing_option = click.option(
     "--missing", multiple=True, metavar="TEXT", help="In CSV and TSV, this string also means missing; repeatable."
 )
@@ -146,13 +152,15 @@ explain_option = click.option("--explain", is_flag=True, help="Show which indexe
 
 
 def file_access(function: Callable[..., int]) -> Callable[..., int]:
-    """Options on how to open FILE, as one argument `access`; a command may add the option --trust."""
+    """Options on how to open FILE, as one argument `access`; a command may add --trust and --index-file."""
 
     @wraps(function)
-    def opened(*, links: Links, layout: str | None, trust: Trust = "verified", **given: object) -> int:
+    def opened(
+        *, links: Links, layout: str | None, trust: Trust = "verified", index_file: str | None = None, **given: object
+    ) -> int:
         from colonnade.cli.choose import Access
 
-        return function(access=Access(links, layout, trust), **given)
+        return function(access=Access(links, layout, trust, index_file), **given)
 
     return layout_option(links_option(opened))
 
@@ -449,6 +457,7 @@ def repack(file: str, chunk_rows: int | Literal["auto"] | None, filters: str | N
 @click.option("--seed", type=click.IntRange(min=0), help="The same seed gives the same sample.")
 @explain_option
 @trust_option
+@index_file_option
 @file_access
 def where(
     file: str,
@@ -493,6 +502,7 @@ def where(
 @click.argument("given", nargs=-1, metavar="[TABLE] [PREDICATE]", shell_complete=complete_tables)
 @explain_option
 @trust_option
+@index_file_option
 @file_access
 def count(file: str, given: tuple[str, ...], explain: bool, access: Access, as_json: bool) -> int:
     """Print how many rows TABLE has, or for how many of them PREDICATE is true.
@@ -511,6 +521,7 @@ def count(file: str, given: tuple[str, ...], explain: bool, access: Access, as_j
 @columns_option
 @trust_option
 @click.option("--describe", is_flag=True, help="Mean, std and quartiles of numbers, the most frequent of other values.")
+@index_file_option
 @file_access
 def stats(
     file: str,
@@ -552,6 +563,7 @@ def index() -> None:
     show_default=True,
     help="For bitmap: the most distinct values.",
 )
+@index_file_option
 @file_access
 def build(file: str, given: tuple[str, ...], error_rate: float, max_values: int, access: Access, as_json: bool) -> int:
     """Build search indexes for columns of TABLE, as in: ts=chunk_minmax id=chunk_bloom,sorted_rows
@@ -573,6 +585,7 @@ def build(file: str, given: tuple[str, ...], error_rate: float, max_values: int,
 @command_in(index, "ls")
 @file_argument
 @table_argument
+@index_file_option
 @file_access
 def list_indexes(file: str, table: str | None, access: Access, as_json: bool) -> int:
     """List the search indexes of TABLE: kind, size, and whether queries use them.
@@ -587,6 +600,7 @@ def list_indexes(file: str, table: str | None, access: Access, as_json: bool) ->
 @command_in(index)
 @file_argument
 @click.argument("given", nargs=-1, required=True, metavar="[TABLE] COLUMN[=KIND]...")
+@index_file_option
 @file_access
 def drop(file: str, given: tuple[str, ...], access: Access, as_json: bool) -> int:
     """Remove search indexes of columns: those of a KIND, or all.
@@ -601,6 +615,7 @@ def drop(file: str, given: tuple[str, ...], access: Access, as_json: bool) -> in
 @command_in(index)
 @file_argument
 @table_argument
+@index_file_option
 @file_access
 def verify(file: str, table: str | None, access: Access, as_json: bool) -> int:
     """Compare the search indexes of TABLE with its columns; queries then use those that are correct.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from colonnade.cli.answer import FINDINGS, FINE, Facts, print_json
 from colonnade.cli.choose import Access, is_path_of_table, only_table, print_tables
 from colonnade.cli.progress import counting_rows
 from colonnade.cli.text import cell, lines, new_grid, open_console, show_file, show_title
+from colonnade.dataclass import replace
 from colonnade.errors import UsageError
 from colonnade.indexes import KINDS
 from colonnade.model import Finding, IndexInfo
@@ -25,11 +27,14 @@ if TYPE_CHECKING:
 def build_indexes(
     file: str, given: Sequence[str], error_rate: float, max_values: int, as_json: bool, access: Access
 ) -> int:
-    with access.open(file, "r+") as opened:
+    index_file = access.index_file
+    with replace(access, index_file=None).open(file, "r+" if index_file is None else "r") as opened:
         table, arguments = _table_and_columns(opened, given)
         wanted = _wanted(table, arguments)
         with counting_rows("building") as progress:
-            table.build_index(wanted, error_rate=error_rate, max_values=max_values, progress=progress)
+            table.build_index(
+                wanted, error_rate=error_rate, max_values=max_values, progress=progress, index_file=index_file
+            )
         built = [index for index in table.indexes if index.kind in wanted.get(index.column, [])]
         facts = {"file": opened.name, "table": table.path, "built": [_index_facts(index) for index in built]}
     _show_changes(facts, "built", as_json)
@@ -75,17 +80,17 @@ def _column_and_kinds(table: Table, text: str) -> tuple[str, list[str]]:
 
 
 def drop_indexes(file: str, given: Sequence[str], as_json: bool, access: Access) -> int:
-    with access.open(file, "r+") as opened:
+    with access.open(file, "r+" if access.index_file is None else "r") as opened:
         table, arguments = _table_and_columns(opened, given)
         asked = [_column_and_kinds(table, text) for text in arguments]
         wanted: list[tuple[str, str | None]] = [(name, kind) for name, kinds in asked for kind in kinds]
         wanted += [(name, None) for name, kinds in asked if not kinds]
         before = table.indexes
-        with opened.transaction():
+        with opened.transaction() if access.index_file is None else nullcontext():
             for name, kind in wanted:
                 table.drop_index(name, kind)
-        left = {index.name for index in table.indexes}
-        dropped = [_index_facts(index) for index in before if index.name not in left]
+        left = {(index.file, index.name) for index in table.indexes}
+        dropped = [_index_facts(index) for index in before if (index.file, index.name) not in left]
         facts = {"file": opened.name, "table": table.path, "dropped": dropped}
     _show_changes(facts, "dropped", as_json)
     return FINE
@@ -110,6 +115,7 @@ def _index_facts(index: IndexInfo) -> Facts:
         "fresh": index.fresh,
         "trusted": index.trusted,
         "problem": index.problem,
+        "file": index.file,
     }
 
 
@@ -177,6 +183,7 @@ def _verified(table: Table) -> Facts:
 def _wrong(table: Table, index: Facts, findings: list[Finding]) -> list[str]:
     """The problems found in an index."""
     path = f"{table.path.rstrip('/')}/_search_indexes/{index['name']}"
+    path = path if index["file"] is None else f"{index['file']}:{path}"
     return [finding.message for finding in findings if finding.path == path and finding.severity != "note"]
 
 

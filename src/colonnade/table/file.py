@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from colonnade.h5.files import FileHandle
     from colonnade.layouts import NewSidecars
     from colonnade.layouts.foreign_tables import ForeignTable
+    from colonnade.table.index_file import IndexFile
 
     class Asked(TypedDict, total=False):
         """The arguments of `open` with which a pickled table is opened again."""
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
         links: Links
         n_threads: int | None
         library: Library
+        index_file: str | None
 
 
 T = TypeVar("T")
@@ -69,6 +71,7 @@ def open(  # noqa: A001 - the name is the public contract
     hdf5_lock: bool = True,
     n_threads: int | None = None,
     library: Library = "auto",
+    index_file: str | os.PathLike[str] | None = None,
 ) -> File:
     """Open an HDF5 file: a path, an open h5py.File or group, a binary file object, or an fsspec URL.
 
@@ -85,7 +88,8 @@ def open(  # noqa: A001 - the name is the public contract
     names, which may be backups. n_threads: threads that read and decompress chunks; by default $COLONNADE_THREADS, or
     the number of cores. library: a file that is opened for reading is read by colonnade itself; what it does not know
     (external storage, virtual datasets, plugin filters) is read by the HDF5 library ("auto"), or refused ("never"): the
-    choice for untrusted files.
+    choice for untrusted files. index_file: a file of search indexes that `Table.build_index(..., index_file=...)` built
+    for tables of this file, which is only read.
 
     >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
     >>> with cn.open("run.h5") as f:
@@ -111,7 +115,10 @@ def open(  # noqa: A001 - the name is the public contract
             "links": links,
             "n_threads": n_threads,
             "library": library,
+            "index_file": None if index_file is None else os.fspath(index_file),
         }
+        if index_file is not None:
+            file._use_index_file(index_file).open()
         return file
     except BaseException:
         handle.close(keep=False)
@@ -156,6 +163,7 @@ class File(Sealed):
         self._receipts_of: int | None = None
         self._new_sidecars: dict[str, NewSidecars] = {}  # by the path of the table
         self._asked_layouts: dict[str, Layout] = {}  # of tables opened with a layout, by path
+        self._index_file: IndexFile | None = None
         self._read_as: str | None = None  # the layout of all tables, as --layout asks for
         self._n_verified = 0  # verifications so far: open indexes are trusted as of one of them
 
@@ -675,6 +683,17 @@ class File(Sealed):
         if self._handle.path is not None and state is not None:
             save_receipts(self._handle.path, self._receipts, state)
 
+    def _use_index_file(self, path: str | os.PathLike[str]) -> IndexFile:
+        """The index file at a path, which is now the one of this file."""
+        from colonnade.table.index_file import IndexFile
+
+        if self._index_file is None or self._index_file.path != Path(path):
+            if self._index_file is not None:
+                self._index_file.close()
+            self._index_file = IndexFile(path, self)
+            self._asked["index_file"] = os.fspath(path)
+        return self._index_file
+
     def _file_state(self) -> list[int] | None:
         return None if self._handle.path is None or self._handle.is_journaled else file_state(self._handle.path)
 
@@ -707,6 +726,8 @@ class File(Sealed):
 
     def _close(self, keep: bool) -> None:
         handle = self._handle
+        if self._index_file is not None:
+            self._index_file.close()
         try:
             if handle.is_open and handle.is_journaled and handle.path is not None and keep:
                 handle.when_closed = partial(self._settle, handle.path, self._receipts_now())

@@ -110,6 +110,7 @@ def candidate(group: Group) -> Candidate | None:
     """What a group would be as a table, by the headers of its datasets; None if none of them has rows."""
     lengths: Counter[int] = Counter()
     n_bytes: Counter[int] = Counter()
+    has_dimensions = False  # of netCDF, each of which may have variables
     for dataset in _datasets(group):
         try:
             shape = shape_of(dataset)
@@ -118,12 +119,13 @@ def candidate(group: Group) -> Candidate | None:
             n_rows = _rows_of(dataset, shape)
         except Unfit:
             continue
+        has_dimensions |= names.has_dimensions(dataset)
         lengths[n_rows] += 1
         n_bytes[n_rows] += dataset.stored_bytes()
     if not lengths:
         return None
     n_rows = max(lengths, key=lambda length: (lengths[length], length))
-    is_likely = len(lengths) == 1 and lengths[n_rows] > 1
+    is_likely = lengths[n_rows] > 1 and (len(lengths) == 1 or has_dimensions)
     return Candidate(n_rows, lengths[n_rows], n_bytes[n_rows], is_likely)
 
 

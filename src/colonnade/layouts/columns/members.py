@@ -60,13 +60,9 @@ def _matrix_rows(dataset: Dataset, shape: tuple[int, ...]) -> RowView:
     if len(shape) == 2 and stored.kind == "string" and stored.size == 1:
         return CharacterRows(dataset)
     is_short = len(shape) == 2 and stored.size * shape[1] <= MOST_ROW_BYTES
-    if not is_short or stored.kind not in ("integer", "float", "boolean") or _is_grid(dataset):
+    if not is_short or stored.kind not in ("integer", "float", "boolean") or names.has_dimensions(dataset):
         raise Unfit(f"it has rank {len(shape)}")
     return MatrixRows(dataset, axis=0, is_list=True)
-
-
-def _is_grid(dataset: Dataset) -> bool:
-    return dataset.attribute_storage(names.DIMENSIONS) is not None
 
 
 def _matlab_member(dataset: Dataset, name: str, shape: tuple[int, ...]) -> Member:

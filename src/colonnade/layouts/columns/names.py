@@ -39,3 +39,8 @@ def is_dimension_only(dataset: Dataset) -> bool:
     """Whether the dataset only gives a dimension of netCDF its length: it holds no values."""
     name = attributes.read_text(dataset, SCALE_NAME)
     return name is not None and name.startswith(NO_VARIABLE)
+
+
+def has_dimensions(dataset: Dataset) -> bool:
+    """Whether the dataset is a variable of netCDF along dimensions that other variables may share."""
+    return dataset.attribute_storage(DIMENSIONS) is not None

@@ -65,21 +65,21 @@ def indexes_suit(table: RawColumns) -> Iterator[Breach]:
 RULES: tuple[Rule, ...] = (
     Rule(
         "G1",
-        "none: the form that vaex writes",
+        "columns",
         "Every column has the rows of the table; a mask has one item or bit per row, strings have one offset more.",
         "Write the column again. Members that are not columns are left out, and can stay.",
         (members_are_columns,),
     ),
     Rule(
         "G2",
-        "none: the form that vaex writes",
+        "columns",
         "column_order contains the names of the columns, separated by commas.",
         "Export the table again. Columns that are not named come last, in the order of their names.",
         (order_names_columns,),
     ),
     Rule(
         "G3",
-        "none: the form that vaex writes",
+        "columns",
         "The values of every column can be read: offsets of strings increase, codes have a category.",
         "Write the column again from its source.",
         deep=True,
