@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from colonnade.dataclass import replace
 from colonnade.errors import ColonnadeError, FormatError, UsageError
 from colonnade.layouts.columns import names
-from colonnade.layouts.columns.members import Member, plain_member, shape_of, vaex_member
+from colonnade.layouts.columns.members import Member, UnknownKind, plain_member, shape_of, vaex_member
 from colonnade.layouts.contract import Candidate
 from colonnade.layouts.frame_parts import Absent, Unfit, common_length
 from colonnade.layouts.index_home import HOME
@@ -68,7 +68,9 @@ class _Description:
         try:
             return member_at(self.group, name, self.is_vaex).column
         except Unfit as error:
-            self._note("warning" if self.is_vaex else "note", f"this is not a column: {error}", name)
+            is_wrong = self.is_vaex and not isinstance(error, UnknownKind)
+            severity: Severity = "error" if is_wrong else "warning" if self.is_vaex else "note"
+            self._note(severity, f"this is not a column: {error}", name)
             if not self.is_vaex or isinstance(error, Absent):
                 return None
             return unreadable_column(name, str(error), f"{names.COLUMNS}/{name}")

@@ -22,6 +22,10 @@ _NUMPY_UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _LONG_UNITS = {"D": 86_400, "h": 3600, "m": 60}
 
 
+class UnknownKind(Unfit):
+    """A column of a kind that is not read here."""
+
+
 @dataclass(frozen=True)
 class Member:
     """A member of a group as a column: its description, the dataset of its rows, and its companion if it has one."""
@@ -159,7 +163,7 @@ def vaex_member(columns: Group, name: str) -> Member:
     if kind == names.DICTIONARY_ENCODED:
         member = _dictionary_encoded(group, name)
     elif kind is not None:
-        raise Unfit(f"it is a group of type {kind!r}")
+        raise UnknownKind(f"it is a group of type {kind!r}, which is not known here")
     else:
         member = _parts_of(group, name)
     return replace(member, column=replace(_with_texts(member, group).column, link=link))
