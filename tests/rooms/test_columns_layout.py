@@ -389,6 +389,10 @@ def test_row_and_column_attributes_of_loom(tmp_path: Path) -> None:
     assert command[:2] == ["colonnade", "head"]
     result = CliRunner().invoke(main, [*command[1:], "--json"])
     assert json.loads(result.output)["rows"][0] == {"Gene": "a", "chr": 0}
+    content = path.read_bytes()
+    with cn.open(path, "r+") as file, pytest.raises(UsageError, match="index_file"):
+        file.table("col_attrs", layout="columns").build_index("age", "sorted_rows")
+    assert len(path.read_bytes()) == len(content)
     shown = CliRunner().invoke(main, ["ls", str(path)]).output
     assert "could be read as a table" in " ".join(shown.split())
 

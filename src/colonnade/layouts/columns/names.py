@@ -9,6 +9,9 @@ TYPE, TABLE, COLUMNS, ORDER = "type", "table", "columns", "column_order"
 DICTIONARY_ENCODED = "dictionary_encoded"
 UNIT, UCD, DTYPE = "unit", "ucd", "dtype"
 
+# loom
+LOOM_GROUPS = ("row_attrs", "col_attrs")
+
 # MATLAB
 MATLAB_CLASS, MATLAB_EMPTY = "MATLAB_class", "MATLAB_empty"
 

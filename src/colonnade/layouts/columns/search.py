@@ -5,6 +5,8 @@ The index names its column and refers to the dataset of its rows. No attribute o
 
 from __future__ import annotations
 
+from colonnade.errors import UsageError
+from colonnade.layouts.columns import names
 from colonnade.layouts.columns.describe import rows_of
 from colonnade.layouts.index_home import PlacedIndex, remove_index
 from colonnade.layouts.index_home import place_index as place_in_home
@@ -22,6 +24,12 @@ def search_indexes(group: Group, info: TableInfo) -> list[PlacedIndex]:
 
 def place_index(group: EditableGroup, column: str, kind: str) -> tuple[EditableGroup, str]:
     """The group for a new index of this kind, and an unused name in it."""
+    if group.path.rsplit("/", 1)[-1] in names.LOOM_GROUPS:
+        raise UsageError(
+            f"cannot place a search index in {group.path}: loompy takes every member of it for an attribute, and would "
+            "refuse the file. Open the file for reading, and give index_file",
+            column=column,
+        )
     return place_in_home(group, column, kind)
 
 
