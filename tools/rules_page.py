@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "checking.md"
 KIT = ROOT / "tests" / "conformance"
 HEP001, ANNDATA, ARTIFACTDB = (layout_rules()[name] for name in ("hep001", "anndata", "artifactdb"))
+COLUMNS = layout_rules()["columns"]
 
 HEAD = """# Checking files
 
@@ -97,6 +98,13 @@ does not change them.
 
 """
 
+GROUPS = """
+## Groups of columns
+These rules apply to tables of vaex, and with `--layout columns` to any group whose members are columns (loom, netCDF,
+MATLAB). Members that are not columns are notes, except in a table of vaex, where they are errors or warnings.
+
+"""
+
 MIDDLE = """
 ## Rule ids without a file in the kit
 """
@@ -139,7 +147,12 @@ def page_text() -> str:
     head = ["requires", "found as", "deep"]
     elements = table(["rule", "AnnData", *head], plain_rows(ANNDATA.RULES, KIT / "anndata"))
     frames = table(["rule", "ArtifactDB", *head], plain_rows(ARTIFACTDB.RULES, KIT / "artifactdb"))
-    return HEAD + rules + ELEMENTS + elements + FRAMES + frames + SPARSE + sparse + MIDDLE + others
+    groups = table(["rule", "requires", "deep"], [_group_row(rule) for rule in COLUMNS.RULES])
+    return HEAD + rules + ELEMENTS + elements + FRAMES + frames + GROUPS + groups + SPARSE + sparse + MIDDLE + others
+
+
+def _group_row(rule: Rule) -> list[str]:
+    return [rule.id, rule.requires, "only" if rule.deep else ""]
 
 
 def _sparse_row(rule: Rule) -> list[str]:

@@ -465,6 +465,7 @@ class IndexInfo:
     kind: "chunk_minmax", "sorted_rows", "bitmap", "chunk_bloom", or the KIND attribute of an unknown kind.
     fresh: whether its shape and attributes match the column as it is now; `problem` is the reason if not.
     trusted: whether it was built here or verified. Trusted indexes are used by default.
+    file: the file that holds it, if that is not the file of the table.
 
     >>> cn.write("run.h5", {"ts": range(10)}, "events", index={"ts": "chunk_minmax"})
     >>> index = cn.open_table("run.h5", "events").indexes[0]
@@ -479,6 +480,7 @@ class IndexInfo:
     trusted: bool
     bytes: int
     problem: str | None = None
+    file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ _RULE_INDEXES = {rule: index for index, rule in enumerate(ALL_RULES)}
 
 def document_of(rule: str) -> str:
     """The document whose clauses a rule cites."""
-    return {"A": "AnnData", "D": "ArtifactDB"}.get(rule[:1], "HEP001")
+    return {"A": "AnnData", "D": "ArtifactDB", "G": "vaex"}.get(rule[:1], "HEP001")
 
 
 def sarif_log(file: str, findings: Sequence[Finding], readable: bool) -> Facts:
@@ -95,13 +95,15 @@ class Asked:
     strict: bool
     links: Links = "folder"
     generation: str | None = None
+    layout: str | None = None
 
 
 def check_file(file: str, asked: Asked, form: OutputFormat) -> int:
     with counting_rows(f"checking {file}") as progress:
         findings = check(
-            file, asked.table, deep=asked.deep, progress=progress, links=asked.links, generation=asked.generation
-        )
+            file, asked.table, deep=asked.deep, progress=progress, links=asked.links, generation=asked.generation,
+            layout=asked.layout,
+        )  # fmt: skip
     shown = [finding for finding in findings if SEVERITIES.index(finding.severity) <= SEVERITIES.index(asked.severity)]
     if form == "json":
         print_json(check_facts(file, findings, shown))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from colonnade.cli.answer import FINDINGS, FINE, Facts, print_json
-from colonnade.cli.choose import is_path_of_table, only_table, print_tables
+from colonnade.cli.choose import Access, is_path_of_table, only_table, print_tables
 from colonnade.cli.progress import counting_rows
 from colonnade.cli.text import cell, lines, new_grid, open_console, show_file, show_title
+from colonnade.dataclass import replace
 from colonnade.errors import UsageError
 from colonnade.indexes import KINDS
 from colonnade.model import Finding, IndexInfo
-from colonnade.pager.options import Links
-from colonnade.table import File, Table, open
+from colonnade.table import File, Table
 from colonnade.table.show import size_text
 
 if TYPE_CHECKING:
@@ -23,12 +24,17 @@ if TYPE_CHECKING:
 # -- build and drop --
 
 
-def build_indexes(file: str, given: Sequence[str], error_rate: float, max_values: int, as_json: bool) -> int:
-    with open(file, "r+") as opened:
+def build_indexes(
+    file: str, given: Sequence[str], error_rate: float, max_values: int, as_json: bool, access: Access
+) -> int:
+    index_file = access.index_file
+    with replace(access, index_file=None).open(file, "r+" if index_file is None else "r") as opened:
         table, arguments = _table_and_columns(opened, given)
         wanted = _wanted(table, arguments)
         with counting_rows("building") as progress:
-            table.build_index(wanted, error_rate=error_rate, max_values=max_values, progress=progress)
+            table.build_index(
+                wanted, error_rate=error_rate, max_values=max_values, progress=progress, index_file=index_file
+            )
         built = [index for index in table.indexes if index.kind in wanted.get(index.column, [])]
         facts = {"file": opened.name, "table": table.path, "built": [_index_facts(index) for index in built]}
     _show_changes(facts, "built", as_json)
@@ -73,18 +79,18 @@ def _column_and_kinds(table: Table, text: str) -> tuple[str, list[str]]:
     return table[name].name, words
 
 
-def drop_indexes(file: str, given: Sequence[str], as_json: bool) -> int:
-    with open(file, "r+") as opened:
+def drop_indexes(file: str, given: Sequence[str], as_json: bool, access: Access) -> int:
+    with access.open(file, "r+" if access.index_file is None else "r") as opened:
         table, arguments = _table_and_columns(opened, given)
         asked = [_column_and_kinds(table, text) for text in arguments]
         wanted: list[tuple[str, str | None]] = [(name, kind) for name, kinds in asked for kind in kinds]
         wanted += [(name, None) for name, kinds in asked if not kinds]
         before = table.indexes
-        with opened.transaction():
+        with opened.transaction() if access.index_file is None else nullcontext():
             for name, kind in wanted:
                 table.drop_index(name, kind)
-        left = {index.name for index in table.indexes}
-        dropped = [_index_facts(index) for index in before if index.name not in left]
+        left = {(index.file, index.name) for index in table.indexes}
+        dropped = [_index_facts(index) for index in before if (index.file, index.name) not in left]
         facts = {"file": opened.name, "table": table.path, "dropped": dropped}
     _show_changes(facts, "dropped", as_json)
     return FINE
@@ -109,14 +115,15 @@ def _index_facts(index: IndexInfo) -> Facts:
         "fresh": index.fresh,
         "trusted": index.trusted,
         "problem": index.problem,
+        "file": index.file,
     }
 
 
 # -- list --
 
 
-def list_indexes(file: str, table: str | None, as_json: bool, links: Links = "folder") -> int:
-    tables = print_tables(file, table, _table_facts, _show_lists, as_json, links)
+def list_indexes(file: str, table: str | None, as_json: bool, access: Access) -> int:
+    tables = print_tables(file, table, _table_facts, _show_lists, as_json, access)
     bad = any(t["problem"] or any(index["problem"] for index in t["indexes"]) for t in tables)
     return FINDINGS if bad or not tables else FINE
 
@@ -160,8 +167,8 @@ def _state(index: Facts) -> Text:
 # -- verify --
 
 
-def verify_indexes(file: str, table: str | None, as_json: bool, links: Links = "folder") -> int:
-    tables = print_tables(file, table, _verified, _show_verified, as_json, links)
+def verify_indexes(file: str, table: str | None, as_json: bool, access: Access) -> int:
+    tables = print_tables(file, table, _verified, _show_verified, as_json, access)
     bad = any(t["problem"] or any(index["wrong"] for index in t["indexes"]) for t in tables)
     return FINDINGS if bad or not tables else FINE
 
@@ -176,6 +183,7 @@ def _verified(table: Table) -> Facts:
 def _wrong(table: Table, index: Facts, findings: list[Finding]) -> list[str]:
     """The problems found in an index."""
     path = f"{table.path.rstrip('/')}/_search_indexes/{index['name']}"
+    path = path if index["file"] is None else f"{index['file']}:{path}"
     return [finding.message for finding in findings if finding.path == path and finding.severity != "note"]
 
 

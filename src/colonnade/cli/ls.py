@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from colonnade.cli.answer import FINE, Facts, print_json
 from colonnade.cli.choose import file_facts
 from colonnade.cli.text import cell, lines, new_grid, open_console, plural, show_file
 from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError
+from colonnade.layouts import LAYOUTS
 from colonnade.nodes import Group
 from colonnade.nodes.attributes import read_text
 from colonnade.nodes.damage import hdf5_errors
@@ -46,7 +48,7 @@ def ls_facts(file: File) -> Facts:
 
 def _entry(path: str, kind: str, **known: object) -> Facts:
     """One line of `ls`, with every key present."""
-    keys = ("layout", "rows", "columns", "title", "shape", "type", "bytes", "target", "problem")
+    keys = ("layout", "rows", "columns", "title", "shape", "type", "bytes", "target", "could_be", "problem")
     return {"path": path, "kind": kind, **{key: known.get(key) for key in keys}}
 
 
@@ -70,8 +72,10 @@ def _objects(file: File) -> Iterator[Facts]:
             yield own
         elif path in foreign:
             yield _foreign_entry(foreign[path])
-        elif path != "/":
-            yield _entry(path, "broken" if problem else "group", problem=problem)
+        else:
+            offer = None if problem else _offer(file, path, group)
+            if path != "/" or offer is not None:
+                yield _entry(path, "broken" if problem else "group", could_be=offer, problem=problem)
         for link in links:
             where = join_path(path, link.name)
             if where in foreign and link.kind == "dataset":
@@ -110,6 +114,16 @@ def _table_entry(file: File, path: str) -> tuple[Facts, set[str]]:
         problem=f"{plural(serious, 'problem')}, see: colonnade info" if serious else None,
     )
     return entry, parts
+
+
+def _offer(file: File, path: str, group: Group) -> Facts | None:
+    """What a group could be read as, if all of it looks like a table: the layout, its size, and a command."""
+    for name, layout in LAYOUTS.items():
+        found = layout.could_be(group) if layout.could_be is not None else None
+        if found is not None and found.is_likely:
+            command = shlex.join(["colonnade", "head", file.name, path, "--layout", name])
+            return {"layout": name, "rows": found.n_rows, "columns": found.n_columns, "command": command}
+    return None
 
 
 def _foreign_entry(table: ForeignTable) -> Facts:
@@ -189,5 +203,9 @@ def _ls_cells(entry: Facts) -> tuple[Text, Text, Text]:
         size = "empty" if shape is None else " x ".join(f"{n:,}" for n in shape) or "scalar"
     elif entry["target"]:
         what = f"to {entry['target']}"
+    elif entry["could_be"]:
+        offer = entry["could_be"]
+        size = f"{offer['rows']:,} x {offer['columns']:,}"
+        what = f"could be read as a table: {offer['command']}"
     stored = "" if entry["bytes"] is None else size_text(entry["bytes"])
     return cell(size), lines(cell(what), cell(entry["problem"], "red")), cell(stored)

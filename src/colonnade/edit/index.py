@@ -17,10 +17,12 @@ from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.indexes import KINDS, kind_in_file, refusal
 from colonnade.indexes.base import BAD_INDEX, Builder, Digests, Index, Options, Wrong
 from colonnade.layouts import Layout, layout_of
+from colonnade.layouts.contract import IndexHome
 from colonnade.layouts.index_home import OpenIndex, PlacedIndex, discard_index, stored_bytes
 from colonnade.model import ColumnInfo, IndexInfo, Progress, TableInfo
 from colonnade.nodes import Group
 from colonnade.nodes.paths import editable, is_dataset
+from colonnade.nodes.row_views import stored_parts
 from colonnade.pager.receipts import Receipts
 from colonnade.selection import Selection
 
@@ -28,20 +30,42 @@ _BYTES_AT_ONCE = 1 << 20  # of a column
 
 
 @dataclass(frozen=True)
+class KeptElsewhere:
+    """Where the indexes of a table are, if not next to it. file: the name of that file."""
+
+    home: IndexHome
+    group: Group
+    file: str
+
+
+@dataclass(frozen=True)
 class Indexes:
-    """The search indexes of one table of an open file."""
+    """The search indexes of one table of an open file.
+
+    kept_in: where they are, if that is another file than the table's.
+    """
 
     group: Group
     layout: Layout
     info: TableInfo
     receipts: Receipts
+    kept_in: KeptElsewhere | None = None
+
+    @property
+    def _home(self) -> IndexHome:
+        return self.layout.indexes if self.kept_in is None else self.kept_in.home
+
+    @property
+    def _home_group(self) -> Group:
+        """The group whose member `_search_indexes` holds the indexes."""
+        return self.group if self.kept_in is None else self.kept_in.group
 
     def _place(self, column: str, name: str) -> tuple[str, str, str]:
         return self.info.path, column, name
 
     def open(self) -> list[OpenIndex]:
         """Every search index of the table."""
-        return [self._open(placed) for placed in self.layout.indexes.search_indexes(self.group, self.info)]
+        return [self._open(placed) for placed in self._home.search_indexes(self._home_group, self.info)]
 
     def _open(self, placed: PlacedIndex) -> OpenIndex:
         kind = kind_in_file(placed.kind)
@@ -66,6 +90,7 @@ class Indexes:
             trusted=receipt is not None and problem is None,
             bytes=stored_bytes(placed),
             problem=problem,
+            file=None if self.kept_in is None else self.kept_in.file,
         )
         return OpenIndex(placed, info, index if problem is None else None, is_foreign)
 
@@ -99,7 +124,7 @@ class Indexes:
         builders: dict[str, tuple[str, Builder]] = {}
         try:
             for word in dict.fromkeys(words):
-                home, name = self.layout.indexes.place_index(editable(self.group), column.name, word)
+                home, name = self._home.place_index(editable(self._home_group), column.name, word)
                 builders[name] = word, KINDS[word].build(home, name, column, options)
             for start, keys in _keys_by_chunk(reader, column):
                 for _, builder in builders.values():
@@ -107,14 +132,14 @@ class Indexes:
                 yield len(keys)
             for name, (word, builder) in list(builders.items()):
                 dataset = builder.finish()
-                self.layout.indexes.attach_index(editable(self.group), column.name, KINDS[word].name, dataset)
+                self._home.attach_index(editable(self._home_group), column.name, KINDS[word].name, dataset)
                 digests = builder.digests() or KINDS[word].open(dataset, column, None).digests()
                 self.receipts[self._place(column.name, name)] = _receipt(digests, column)
                 del builders[name]
         finally:
             for name, (_, builder) in builders.items():  # empty unless an exception was raised
                 builder.abandon()
-                discard_index(editable(self.group), name)
+                discard_index(editable(self._home_group), name)
 
     def drop(self, column: str, words: Sequence[str] | None = None) -> int:
         """Remove the indexes of a column, or those of some kinds; returns how many there were."""
@@ -126,7 +151,7 @@ class Indexes:
 
     def _detach(self, placed: PlacedIndex) -> None:
         self.receipts.pop(self._place(placed.column or "", placed.name), None)
-        self.layout.indexes.detach_index(editable(self.group), placed)
+        self._home.detach_index(editable(self._home_group), placed)
 
     def verify(self, options: Options | None = None) -> Iterator[tuple[IndexInfo, list[Wrong]]]:
         """Every index with what is wrong with it. A correct index gets a receipt, a wrong one loses it."""
@@ -231,8 +256,10 @@ def _row_addresses(group: Group, path: str) -> set[int] | None:
     """The addresses of the rows of another table's columns; None where they cannot be determined."""
     other = group.open_group(path)
     layout = layout_of(other) if other is not None else None
-    if other is None or layout is None:
+    if other is None:
         return set()
+    if layout is None:  # a table whose layout was asked for
+        return None
     try:
         return _addresses(other, layout, layout.describe(other, path).members)
     except (FormatError, UnsupportedError):
@@ -249,7 +276,7 @@ def _addresses(group: Group, layout: Layout, columns: Sequence[ColumnInfo]) -> s
         if column.storage != "sectioned":  # these have no indexes
             rows, companion = layout.open_column(group, column)
             datasets = [rows, companion] if column.is_masked else [rows]
-            addresses |= {node.address for node in datasets if is_dataset(node)}
+            addresses |= {part.address for node in datasets if is_dataset(node) for part in stored_parts(node)}
     return {number for number in addresses if number is not None} if None not in addresses else None
 
 

@@ -15,12 +15,13 @@ import pyarrow as pa
 
 from colonnade import writing
 from colonnade.errors import ConflictError, FormatError, TableNotFound, UnsupportedError, UsageError
-from colonnade.layouts import Layout, follow_file, later_revision, layout_of, listed_columns, located
+from colonnade.layouts import Layout, follow_file, later_revision, layout_of, listed_columns, located, named_layout
 from colonnade.model import ColumnOptions, Progress, TableInfo
 from colonnade.nodes import Dataset, Group
 from colonnade.nodes.attributes import Attributes, read_values
 from colonnade.nodes.damage import to_corrupt_error, translate_hdf5_errors
 from colonnade.nodes.paths import editable, is_dataset, join_path, walk_groups
+from colonnade.nodes.row_views import stored_parts
 from colonnade.opening import open_file
 from colonnade.pager.interrupts import shielded
 from colonnade.pager.locks import Locking
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from colonnade.h5.files import FileHandle
     from colonnade.layouts import NewSidecars
     from colonnade.layouts.foreign_tables import ForeignTable
+    from colonnade.table.index_file import IndexFile
 
     class Asked(TypedDict, total=False):
         """The arguments of `open` with which a pickled table is opened again."""
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
         links: Links
         n_threads: int | None
         library: Library
+        index_file: str | None
 
 
 T = TypeVar("T")
@@ -68,6 +71,7 @@ def open(  # noqa: A001 - the name is the public contract
     hdf5_lock: bool = True,
     n_threads: int | None = None,
     library: Library = "auto",
+    index_file: str | os.PathLike[str] | None = None,
 ) -> File:
     """Open an HDF5 file: a path, an open h5py.File or group, a binary file object, or an fsspec URL.
 
@@ -84,7 +88,8 @@ def open(  # noqa: A001 - the name is the public contract
     names, which may be backups. n_threads: threads that read and decompress chunks; by default $COLONNADE_THREADS, or
     the number of cores. library: a file that is opened for reading is read by colonnade itself; what it does not know
     (external storage, virtual datasets, plugin filters) is read by the HDF5 library ("auto"), or refused ("never"): the
-    choice for untrusted files.
+    choice for untrusted files. index_file: a file of search indexes that `Table.build_index(..., index_file=...)` built
+    for tables of this file, which is only read.
 
     >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
     >>> with cn.open("run.h5") as f:
@@ -110,7 +115,10 @@ def open(  # noqa: A001 - the name is the public contract
             "links": links,
             "n_threads": n_threads,
             "library": library,
+            "index_file": None if index_file is None else os.fspath(index_file),
         }
+        if index_file is not None:
+            file._use_index_file(index_file).open()
         return file
     except BaseException:
         handle.close(keep=False)
@@ -154,6 +162,9 @@ class File(Sealed):
         self._receipts: Receipts = {}
         self._receipts_of: int | None = None
         self._new_sidecars: dict[str, NewSidecars] = {}  # by the path of the table
+        self._asked_layouts: dict[str, Layout] = {}  # of tables opened with a layout, by path
+        self._index_file: IndexFile | None = None
+        self._read_as: str | None = None  # the layout of all tables, as --layout asks for
         self._n_verified = 0  # verifications so far: open indexes are trusted as of one of them
 
     @property
@@ -205,6 +216,8 @@ class File(Sealed):
         >>> f.tables()
         ['/events']
         """
+        if self._read_as is not None:
+            return self._tables_as(self._read_as)
         return self._consistent(lambda: [*self._layout_tables(), *self._foreign_tables()])
 
     def _layout_tables(self) -> list[str]:
@@ -224,10 +237,18 @@ class File(Sealed):
         foreign = foreign_tables(root)
         return {path: table for path, table in foreign.items() if not self._has_table(path)}
 
+    def _tables_as(self, layout: str) -> list[str]:
+        """The paths of all groups that can be read as tables of a layout."""
+        known = named_layout(layout)
+        root = self._handle.root
+        return self._consistent(lambda: [path for path, group in walk_groups(root) if known.can_read(group)])
+
     def _has_table(self, path: str) -> bool:
         """Whether a layout describes the table at a path."""
         group = self._handle.root.open_group(self._absolute(path))
-        return group is not None and layout_of(group) is not None
+        if group is None or self._read_as is None:
+            return group is not None and layout_of(group) is not None
+        return named_layout(self._read_as).can_read(group)
 
     def sparse_arrays(self) -> list[str]:
         """The paths of all sparse arrays, which no HDF5 library reads: `colonnade.open_sparse(file, path)` does.
@@ -292,7 +313,22 @@ class File(Sealed):
 
     def __getitem__(self, path: str) -> Table:
         """The table at a path."""
+        return self.table(path)
+
+    def table(self, path: str, layout: str | None = None) -> Table:
+        """The table at a path; with `layout`, read as a table of this layout.
+
+        A layout is needed for groups that do not declare themselves as tables, and where a group has two layouts.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> f = cn.open("run.h5")
+        >>> f.table("events").columns, f.table("events", layout="hep001").layout
+        (['ts', 'energy'], 'hep001')
+        """
         self._check_open()
+        layout = layout if layout is not None else self._read_as
+        if layout is not None:
+            return Table(self, path, layout)
         try:
             return Table(self, path)
         except (TableNotFound, UsageError):
@@ -317,14 +353,28 @@ class File(Sealed):
         memory._read_only_since = f"{table.path} of {self.name}: it is a table of {table.kind}, read into memory"
         return memory[table.path]
 
-    def _describe(self, path: str) -> tuple[Group, Layout, TableInfo]:
-        """The group, the layout and the description of the table at a path, from the current file."""
+    def _describe(self, path: str, asked: str | None = None) -> tuple[Group, Layout, TableInfo]:
+        """The group, the layout and the description of the table at a path, from the current file.
+
+        asked: the name of a layout; by default the one that the group declares.
+        """
         whole = self._absolute(path)
         group = self._handle.root.open_group(whole)
-        layout = layout_of(group) if group is not None else None
+        layout = None
+        if asked is not None:
+            layout = named_layout(asked)
+            if group is not None and not layout.can_read(group):
+                raise UsageError(f"{path} of {self.name} cannot be read as a table of layout {asked!r}", path=path)
+            self._asked_layouts[whole] = layout
+        elif group is not None:
+            layout = layout_of(group)
         if group is None or layout is None:
             raise self._not_a_table(path, group)
         return group, layout, layout.describe(group, whole)
+
+    def _layout_at(self, path: str, group: Group) -> Layout | None:
+        """The layout in which the table at a path was opened, or else the one that its group declares."""
+        return self._asked_layouts.get(path) or layout_of(group)
 
     def _absolute(self, path: str) -> str:
         """The path from the file's root; a path without a leading slash starts at the group that was opened."""
@@ -381,10 +431,10 @@ class File(Sealed):
     def __len__(self) -> int:
         return len(self.tables())
 
-    def _only_table(self) -> Table:
-        tables = self.tables()
+    def _only_table(self, layout: str | None = None) -> Table:
+        tables = self.tables() if layout is None else self._tables_as(layout)
         if len(tables) == 1:
-            return self[tables[0]]
+            return self.table(tables[0], layout)
         if not tables:
             raise TableNotFound("", self.name, [])
         raise UsageError(f"{self.name} holds {len(tables)} tables: choose from {', '.join(tables[:8])}", tables=tables)
@@ -597,7 +647,7 @@ class File(Sealed):
     def _forget_touched(self, written: list[tuple[int, int]]) -> None:
         """Drop the receipts of columns whose rows were written without this library, through `file.h5`."""
         for path, name in {key[:2] for key in self._receipts} if written else ():
-            datasets = self._row_datasets(path, name)
+            datasets = [part for node in self._row_datasets(path, name) for part in stored_parts(node)]
             if any(dataset is None or writing.is_touched(editable(dataset), written) for dataset in datasets):
                 self._receipts = {key: digests for key, digests in self._receipts.items() if key[:2] != (path, name)}
 
@@ -605,7 +655,7 @@ class File(Sealed):
         """The datasets that hold the rows of a column: its values or codes, its mask, its heap. None: it does not
         exist."""
         group = self._handle.root.open_group(path)
-        layout = layout_of(group) if group is not None else None
+        layout = self._layout_at(path, group) if group is not None else None
         if group is None or layout is None:
             return [None]
         try:
@@ -632,6 +682,17 @@ class File(Sealed):
         self._n_verified += 1
         if self._handle.path is not None and state is not None:
             save_receipts(self._handle.path, self._receipts, state)
+
+    def _use_index_file(self, path: str | os.PathLike[str]) -> IndexFile:
+        """The index file at a path, which is now the one of this file."""
+        from colonnade.table.index_file import IndexFile
+
+        if self._index_file is None or self._index_file.path != Path(path):
+            if self._index_file is not None:
+                self._index_file.close()
+            self._index_file = IndexFile(path, self)
+            self._asked["index_file"] = os.fspath(path)
+        return self._index_file
 
     def _file_state(self) -> list[int] | None:
         return None if self._handle.path is None or self._handle.is_journaled else file_state(self._handle.path)
@@ -665,6 +726,8 @@ class File(Sealed):
 
     def _close(self, keep: bool) -> None:
         handle = self._handle
+        if self._index_file is not None:
+            self._index_file.close()
         try:
             if handle.is_open and handle.is_journaled and handle.path is not None and keep:
                 handle.when_closed = partial(self._settle, handle.path, self._receipts_now())

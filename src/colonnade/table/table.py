@@ -34,6 +34,8 @@ from colonnade.table.row_changes import ArrangedColumns, ChangeableRows
 from colonnade.table.rows import Query
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from colonnade.columns.read import ColumnReader
     from colonnade.edit import change as changes
     from colonnade.edit.index import Indexes
@@ -62,9 +64,9 @@ class Table(ChangeableRows, ArrangedColumns):
     {'ts': array([2, 3])}
     """
 
-    def __init__(self, file: File, path: str) -> None:
+    def __init__(self, file: File, path: str, layout: str | None = None) -> None:
         self._file = file
-        self._asked_path = path
+        self._asked_path, self._asked_layout = path, layout
         self._opened: dict[tuple[str, bool], ColumnReader] = {}
         self._fields: dict[tuple[str, bool], pa.Field] = {}
         self._open_indexes: tuple[int, Sequence[OpenIndex]] | None = None
@@ -286,12 +288,15 @@ class Table(ChangeableRows, ArrangedColumns):
         error_rate: float = 0.01,
         max_values: int = 4096,
         progress: Progress | None = None,
+        index_file: str | PathLike[str] | None = None,
     ) -> None:
         """Build search indexes for a column, or for several given as {column: kinds}. One commit.
 
         kind: "chunk_minmax", "sorted_rows", "bitmap", "chunk_bloom", or several; an existing index is replaced.
         error_rate: of a Bloom filter. max_values: the most distinct values a bitmap may have.
         progress: called with the rows read so far and in all.
+        index_file: the file to put them into, for a table in a file that is open for reading and must not change.
+        Queries use it from now on, and when it is given to `open`, until the file of the table changes.
 
         >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
         >>> t = cn.open_table("run.h5", "events", "r+")
@@ -310,8 +315,16 @@ class Table(ChangeableRows, ArrangedColumns):
             raise UsageError(f"give the kind of index: {', '.join(others)} or {last}")
         if not 0 < error_rate < 1:
             raise UsageError(f"error_rate must be between 0 and 1, not {error_rate!r}")
+        options = Options(error_rate=error_rate, max_values=max_values)
+        if index_file is not None or self._file._index_file is not None:
+            target = self._file._index_file if index_file is None else self._file._use_index_file(index_file)
+            assert target is not None  # one of both was given
+            self._look()
+            target.build(self, wanted, options, progress)
+            self._file._n_verified += 1  # open indexes are opened again
+            return
         with self._file._change():
-            self._indexes().build(wanted, Options(error_rate=error_rate, max_values=max_values), progress)
+            self._indexes().build(wanted, options, progress)
 
     def drop_index(self, column: str, kind: str | None = None) -> None:
         """Remove a search index of a column, or all of them if no kind is given. One commit.
@@ -324,15 +337,23 @@ class Table(ChangeableRows, ArrangedColumns):
         []
         """
         self._column(column)
+        kinds = None if kind is None else [kind]
+        which = "search index" if kind is None else f"index of kind {kind!r}"
+        none = UsageError(f"column {column!r} has no {which}", column=column, kind=kind)
+        if self._file._index_file is not None:
+            self._look()
+            if not self._file._index_file.drop(self, column, kinds):
+                raise none
+            self._file._n_verified += 1  # open indexes are opened again
+            return
         with self._file._change():
-            if not self._indexes().drop(column, None if kind is None else [kind]):
-                which = "search index" if kind is None else f"index of kind {kind!r}"
-                raise UsageError(f"column {column!r} has no {which}", column=column, kind=kind)
+            if not self._indexes().drop(column, kinds):
+                raise none
 
     @property
     def indexes(self) -> list[IndexInfo]:
         """The search indexes of all columns."""
-        return self._file._consistent(lambda: [index.info for index in self._indexes().open()])
+        return self._file._consistent(lambda: [index.info for index in self._open_all_indexes()])
 
     def verify_indexes(self, *, progress: Progress | None = None) -> list[Finding]:
         """Compare every search index with its column; returns what is wrong, entry by entry. Correct indexes become
@@ -349,10 +370,15 @@ class Table(ChangeableRows, ArrangedColumns):
         []
         """
 
+        kept: list[Indexes] = []
+
         def verify() -> list[Finding]:
-            indexes, findings = self._indexes(), []
-            for done, (info, wrong) in enumerate(indexes.verify()):
+            kept[:] = self._all_indexes()
+            findings: list[Finding] = []
+            found = (verified for indexes in kept for verified in indexes.verify())
+            for done, (info, wrong) in enumerate(found):
                 path = f"{self._info.path.rstrip('/')}/_search_indexes/{info.name}"
+                path = path if info.file is None else f"{info.file}:{path}"
                 index = f"the index {info.kind} of column {info.column!r}"
                 findings += [Finding("S8", "error", path, f"{index} is wrong in {part}") for part in wrong[:20]]
                 if not info.fresh and not wrong:
@@ -365,6 +391,8 @@ class Table(ChangeableRows, ArrangedColumns):
         state = self._file._file_state()
         wrong_indexes = self._file._consistent(verify)
         self._file._save_verified(state)
+        if self._file._index_file is not None and len(kept) > 1:
+            self._file._index_file.save_verified(kept[1], state)
         return wrong_indexes
 
     def stats(
@@ -386,7 +414,7 @@ class Table(ChangeableRows, ArrangedColumns):
 
         def read() -> dict[str, ColumnStats | ColonnadeError]:
             stats: dict[str, ColumnStats | ColonnadeError] = {}
-            indexes, done = self._indexes().open(), 0
+            indexes, done = self._open_all_indexes(), 0
 
             def seen(n_rows: int) -> None:
                 nonlocal done
@@ -410,8 +438,17 @@ class Table(ChangeableRows, ArrangedColumns):
             return self._indexes().open()
         self._look()
         if self._open_indexes is None or self._open_indexes[0] != self._file._n_verified:
-            self._open_indexes = self._file._n_verified, self._indexes().open()
+            self._open_indexes = self._file._n_verified, self._open_all_indexes()
         return self._open_indexes[1]
+
+    def _open_all_indexes(self) -> list[OpenIndex]:
+        return [index for indexes in self._all_indexes() for index in indexes.open()]
+
+    def _all_indexes(self) -> list[Indexes]:
+        """The indexes in the file of the table, and those in its index file."""
+        own, index_file = self._indexes(), self._file._index_file
+        further = None if index_file is None else index_file.indexes(self)
+        return [own] if further is None else [own, further]
 
     def _indexes(self) -> Indexes:
         from colonnade.edit.index import Indexes
@@ -442,7 +479,8 @@ class Table(ChangeableRows, ArrangedColumns):
         handle.refresh()
         if self._generation == handle.generation:
             return
-        self._group, self._layout, self._info = self._file._consistent(lambda: self._file._describe(self._asked_path))
+        path, layout = self._asked_path, self._asked_layout
+        self._group, self._layout, self._info = self._file._consistent(lambda: self._file._describe(path, layout))
         self._opened.clear()
         self._fields.clear()
         self._open_indexes = None
@@ -475,7 +513,7 @@ class Table(ChangeableRows, ArrangedColumns):
 
     @property
     def layout(self) -> str:
-        """The name of the layout: "hep001", "anndata" or "artifactdb"."""
+        """The name of the layout, such as "hep001" or "anndata"."""
         return self.info.layout
 
     @property
@@ -679,16 +717,16 @@ class Table(ChangeableRows, ArrangedColumns):
         from colonnade.table.references import reopened_from
 
         target = reopened_from(self._file, f"table {self.path!r}")
-        return _opened_again, (target, self.path, self._file._asked)
+        return _opened_again, (target, self.path, self._file._asked, self._asked_layout)
 
 
-def _opened_again(name: str, table: str, asked: Asked) -> Table:
+def _opened_again(name: str, table: str, asked: Asked, layout: str | None = None) -> Table:
     """The pickled table, from its file, which is opened for reading and otherwise with the same arguments."""
     from colonnade.table.file import open
 
     file = open(name, **asked)
     try:
-        return file[table]
+        return file.table(table, layout)
     except BaseException:
         file.close()
         raise
