@@ -23,7 +23,9 @@ __all__ = [
     "follow_file", "later_revision", "layout_of", "listed_columns", "located", "named_layout", "new_directory",
 ]  # fmt: skip
 
-LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (hep001.LAYOUT, anndata.LAYOUT, artifactdb.LAYOUT, hdmf.LAYOUT)}
+LAYOUTS: dict[str, Layout] = {
+    layout.name: layout for layout in (hep001.LAYOUT, anndata.LAYOUT, artifactdb.LAYOUT, hdmf.LAYOUT)
+}
 T = TypeVar("T")
 COLUMN_LIST_NAME = "column-order"
 
