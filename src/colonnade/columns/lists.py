@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import limits
-from colonnade.arrays import Int64s, distinct
+from colonnade.arrays import Float64s, Int64s, distinct
 from colonnade.columns.decode import corrupt_row
 from colonnade.columns.keys import Keys, Numbers
 from colonnade.columns.missing import Mask
@@ -136,23 +136,24 @@ class ListsFetcher:
             for begin, end in runs(n_bytes, limits.now.piece_bytes):
                 yield first + begin, first + end
 
-    def element_bytes(self, rows: Rows) -> np.ndarray:
+    def element_bytes(self, rows: Rows) -> Float64s:
         """The bytes that the elements of these rows take in memory, given increasing and distinct."""
-        is_gapless = isinstance(rows, range) and rows.step == 1
-        return self._bytes_of(self.fetch(rows.start, len(rows)) if is_gapless else self.take(np.asarray(rows)))
+        if isinstance(rows, range) and rows.step == 1:
+            return self._bytes_of(self.fetch(rows.start, len(rows)))
+        return self._bytes_of(self.take(np.asarray(rows)))
 
-    def _bytes_of(self, spans: ListSpans) -> np.ndarray:
+    def _bytes_of(self, spans: ListSpans) -> Float64s:
         """The bytes that the elements of each list take in memory, also of lists inside them; wrong offsets count as
         they are."""
         lengths = np.maximum(spans.ends - spans.starts, 0).astype(np.float64)
         inside = self._values.lists
-        if inside is None or not len(lengths):
-            return lengths * self._values.column.type.size
-        return lengths * _BYTES_OF_OFFSET + inside.bytes_between(spans)
+        size = self._values.column.type.size if inside is None else _BYTES_OF_OFFSET
+        n_bytes: Float64s = lengths * size
+        return n_bytes if inside is None else n_bytes + inside.bytes_between(spans)
 
-    def bytes_between(self, outer: ListSpans) -> np.ndarray:
+    def bytes_between(self, outer: ListSpans) -> Float64s:
         """The bytes that the lists in each of these ranges of rows take; 0 for ranges that are not of this column."""
-        n_bytes = np.zeros(len(outer.starts))
+        n_bytes: Float64s = np.zeros(len(outer.starts))
         last = self._column.n_rows
         good = np.flatnonzero((outer.starts >= 0) & (outer.ends > outer.starts) & (outer.ends <= last))
         if not len(good):
@@ -162,7 +163,7 @@ class ListsFetcher:
         return n_bytes
 
     def _first_elements(self, rows: RowNumbers) -> ListOffsets:
-        """The first element of these lists, in any order; that of the list after the last is where the last one ends."""
+        """The first element of these lists, in any order; of the list after the last one, where that one ends."""
         at = rows + self._shift
         needed = distinct(at[at >= 0])
         firsts = np.zeros(len(rows), dtype=np.int64)
