@@ -149,20 +149,8 @@ def page_text() -> str:
     frames = table(["rule", "ArtifactDB", *head], plain_rows(ARTIFACTDB.RULES, KIT / "artifactdb"))
     of_nwb = [[rule.id, rule.clause, rule.requires, "also" if rule.deep else ""] for rule in HDMF.RULES]
     dynamic = table(["rule", "HDMF", "requires", "deep"], of_nwb)
-    return (
-        HEAD
-        + rules
-        + ELEMENTS
-        + elements
-        + FRAMES
-        + frames
-        + TABLES_OF_NWB
-        + dynamic
-        + SPARSE
-        + sparse
-        + MIDDLE
-        + others
-    )
+    parts = [HEAD, rules, ELEMENTS, elements, FRAMES, frames, TABLES_OF_NWB, dynamic, SPARSE, sparse, MIDDLE, others]
+    return "".join(parts)
 
 
 def _sparse_row(rule: Rule) -> list[str]:
