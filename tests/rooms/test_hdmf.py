@@ -543,6 +543,8 @@ def test_references_lead_to_the_same_objects(session: Path, tmp_path: Path) -> N
         assert file[ELECTRODES][3]["group"].path == "/general/extracellular_ephys/shank0"
         assert file[TRIALS][1]["timeseries"][1]["timeseries"].path == "/acquisition/force"
         assert file.h5[file.h5[ELECTRODES]["group"][0]].attrs["location"] == "CA1"
+        region = file.h5["acquisition/voltage/electrodes"].attrs["table"]  # of an object that is not a table
+        assert file.h5[region].name == ELECTRODES
 
 
 # -- the command line --
