@@ -20,7 +20,7 @@ from tools.types_page import table
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "checking.md"
 KIT = ROOT / "tests" / "conformance"
-HEP001, ANNDATA, ARTIFACTDB = (layout_rules()[name] for name in ("hep001", "anndata", "artifactdb"))
+HEP001, ANNDATA, ARTIFACTDB, HDMF = (layout_rules()[name] for name in ("hep001", "anndata", "artifactdb", "hdmf"))
 COLUMNS = layout_rules()["columns"]
 
 HEAD = """# Checking files
@@ -91,6 +91,14 @@ compared only by `--deep`. Tests compare the rules with dolomite-base's validato
 
 """
 
+TABLES_OF_NWB = """
+## DynamicTables of HDMF and NWB
+Clauses are types of hdmf-common-schema. The rules are few: what readers of the rows rely on. An error is something that
+cannot be read, or is read as other rows than were written; the rest are warnings. Values are compared only by `--deep`.
+`fix` rebuilds or drops search indexes (N7), and changes nothing else.
+
+"""
+
 SPARSE = """
 ## Sparse arrays
 No HDF5 library opens arrays in sectioned chunks; colonnade reads them itself and checks them against these rules. `fix`
@@ -148,7 +156,10 @@ def page_text() -> str:
     elements = table(["rule", "AnnData", *head], plain_rows(ANNDATA.RULES, KIT / "anndata"))
     frames = table(["rule", "ArtifactDB", *head], plain_rows(ARTIFACTDB.RULES, KIT / "artifactdb"))
     groups = table(["rule", "requires", "deep"], [_group_row(rule) for rule in COLUMNS.RULES])
-    return HEAD + rules + ELEMENTS + elements + FRAMES + frames + GROUPS + groups + SPARSE + sparse + MIDDLE + others
+    of_nwb = [[rule.id, rule.clause, rule.requires, "also" if rule.deep else ""] for rule in HDMF.RULES]
+    dynamic = table(["rule", "HDMF", "requires", "deep"], of_nwb)
+    foreign = [GROUPS, groups, TABLES_OF_NWB, dynamic]
+    return "".join([HEAD, rules, ELEMENTS, elements, FRAMES, frames, *foreign, SPARSE, sparse, MIDDLE, others])
 
 
 def _group_row(rule: Rule) -> list[str]:

@@ -239,3 +239,21 @@ def test_members_that_are_not_arguments_cannot_be_replaced() -> None:
     assert quick_replace(make(1), start=5) == make(5)
     with pytest.raises(TypeError, match="seen of Counter cannot be changed: it is not an argument"):
         quick_replace(make(1), seen=3)
+
+
+@both
+def test_a_derived_class_with_an_init_of_its_own_calls_that_of_its_base(make: Maker) -> None:
+    """Also for the object that is created as the base's is compiled."""
+
+    @make
+    class Base:
+        a: int
+        b: int
+
+    class Derived(Base):
+        def __init__(self, a: int, b: int, c: int) -> None:
+            super().__init__(a, b)  # type: ignore[call-arg] # the decorator makes it
+            self.c = c
+
+    created = [Derived(number, 2, 3) for number in range(200)]
+    assert all((one.a, one.b, one.c) == (number, 2, 3) for number, one in enumerate(created))

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 from functools import partial
 from pathlib import Path
+from types import NoneType
 from typing import TypeVar
 
 import pyarrow as pa
 
-from colonnade.columns.raw import is_sectioned
+from colonnade.columns.raw import Companions, is_sectioned
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass, replace
 from colonnade.edit.index import Indexes
@@ -23,7 +24,7 @@ from colonnade.indexes.base import Wrong
 from colonnade.layouts import LAYOUTS, Layout, layout_of
 from colonnade.layouts.anndata_differences import face_differences
 from colonnade.layouts.contract import AnyRules, RawTable
-from colonnade.model import Breach, ColumnInfo, Finding, Masked, Progress, Rule
+from colonnade.model import Breach, ColumnInfo, Finding, Lists, Masked, Progress, Rule
 from colonnade.nodes import Dataset, Group
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.elements import claims_too_much, dataset_column
@@ -298,12 +299,13 @@ class Check:
             assert not is_sectioned(dataset)  # these are checked with the sparse arrays
             if self._claims_too_much(path, column, dataset):
                 return
-            if column.encoding is None:  # then the companion dataset is checked separately
+            is_list = isinstance(column.row_form, Lists)  # whose companion has their elements
+            if column.encoding is None and not is_list:  # then the companion dataset is checked separately
                 rows = column.form.of if isinstance(column.form, Masked) else column.form
                 missing = self._read(ColumnReader(replace(column, form=rows), dataset))
             else:
                 missing = self._read(ColumnReader(column, dataset, companion))
-            if companion is not None and column.categories is not None and not isinstance(companion, pa.Array):
+            if column.categories is not None and not isinstance(companion, (pa.Array, Companions, NoneType)):
                 self._read_categories(path, companion)
         except ColonnadeError as error:
             self.report(*rules_of(layout).unreadable(raw, column, error))

@@ -2,6 +2,9 @@
 
 Row i holds the elements from offset i to offset i + 1. A dataset that is as long as the column lacks the first offset,
 which is 0. Missing lists are marked by a mask (`Masked(Lists(...))`).
+
+Lists of one length may be the rows of an array of rank 2 or more: a row is all that the array has at one index of its
+first dimension, with a fixed-size list for each further dimension.
 """
 
 from __future__ import annotations
@@ -14,25 +17,28 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import limits
-from colonnade.arrays import Int64s, distinct
+from colonnade.arrays import Float64s, Int64s, distinct
 from colonnade.columns.arrow_types import plain_array
-from colonnade.columns.decode import corrupt_row
+from colonnade.columns.decode import corrupt_row, decode
 from colonnade.columns.keys import Keys, Numbers
 from colonnade.columns.mapping import plain_type
 from colonnade.columns.missing import Mask
 from colonnade.columns.raw import cut, refuse_unreadable, runs
-from colonnade.columns.writer import ColumnWriter, WrittenColumn
-from colonnade.errors import FormatError, UsageError
-from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
+from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError
+from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions, DatasetInfo, StoredType
 from colonnade.nodes import Dataset, EditableGroup
-from colonnade.nodes.elements import dataset_column
-from colonnade.selection import RowNumbers
+from colonnade.nodes.arrays import read_part
+from colonnade.nodes.elements import MOST_UNSTORED, claims_too_much, dataset_column
+from colonnade.selection import RowNumbers, Rows
+from colonnade.stored_dtypes import memory_dtype
 
 if TYPE_CHECKING:
     from colonnade.columns.read import ColumnReader
+    from colonnade.columns.writer import ColumnWriter, WrittenColumn
 
 ListOffsets = Int64s
 _MOST = 2**31 - 1  # the largest offset in an Arrow list array
+_BYTES_OF_OFFSET = 4  # in an Arrow list array
 
 
 class ListSpans(NamedTuple):
@@ -40,22 +46,6 @@ class ListSpans(NamedTuple):
 
     starts: ListOffsets
     ends: ListOffsets
-
-
-class EncodedLists(NamedTuple):
-    """Lists as they are stored: the end of each, their elements, and which lists are missing (these are empty)."""
-
-    ends: ListOffsets
-    values: pa.Array
-    missing: Mask | None
-
-
-def encode_lists(array: pa.Array, n_before: int) -> EncodedLists:
-    """Lists as stored after `n_before` elements."""
-    missing: Mask = array.is_null().to_numpy(zero_copy_only=False)
-    lengths = np.diff(np.asarray(array.offsets)).astype(np.int64)
-    lengths[missing] = 0
-    return EncodedLists(n_before + np.cumsum(lengths), array.flatten(), missing if missing.any() else None)
 
 
 class ListsDecoder:
@@ -66,6 +56,7 @@ class ListsDecoder:
 
     def array(self, raw: ListSpans) -> pa.Array:
         self._check(raw)
+        _refuse_unwritten(self._values, raw)
         lengths = raw.ends - raw.starts
         offsets = np.concatenate(([0], np.cumsum(lengths)))
         total = int(offsets[-1])
@@ -104,13 +95,25 @@ class ListsDecoder:
             raise corrupt_row(row, f"increasing offsets of at most {n_values}", found)
 
 
+def _refuse_unwritten(values: ColumnReader, spans: ListSpans) -> None:
+    """Refuse lists of many elements most of which were never written: a file of any size may claim any number."""
+    claimed = int((spans.ends - spans.starts).astype(np.float64).sum()) * max(values.column.type.size, 1)
+    if claimed > MOST_UNSTORED and claims_too_much(claimed, values.stored_bytes):
+        name = values.column.name
+        raise UnsupportedError(
+            f"{name} claims {claimed:,} bytes, {values.stored_bytes:,} are stored: they are not read. Take fewer rows",
+            feature="lists of which most was never written",
+            column=name,
+        )
+
+
 class ListsFetcher:
     """Rows of offsets. A piece has only as many lists as hold a few MiB of elements."""
 
     source = None
 
-    def __init__(self, column: ColumnInfo, items: ColumnInfo, offsets: ColumnReader) -> None:
-        self._column, self._items, self._offsets = column, items, offsets
+    def __init__(self, column: ColumnInfo, offsets: ColumnReader, values: ColumnReader) -> None:
+        self._column, self._offsets, self._values = column, offsets, values
         self._shift = offsets.column.n_rows - column.n_rows - 1  # from a row to the offset of its first element
         self.n_threads = offsets.n_threads
 
@@ -137,14 +140,49 @@ class ListsFetcher:
 
     def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         for first, last in cut(start, stop, self._column.grid.chunk_rows, self._column.type):
-            spans = self.fetch(first, last - first)
-            n_bytes = np.maximum(spans.ends - spans.starts, 0) * self._items.type.size
+            n_bytes = self._bytes_of(self.fetch(first, last - first))
             for begin, end in runs(n_bytes, limits.now.piece_bytes):
                 yield first + begin, first + end
 
+    def element_bytes(self, rows: Rows) -> Float64s:
+        """The bytes that the elements of these rows take in memory, given increasing and distinct."""
+        if isinstance(rows, range) and rows.step == 1:
+            return self._bytes_of(self.fetch(rows.start, len(rows)))
+        return self._bytes_of(self.take(np.asarray(rows)))
+
+    def _bytes_of(self, spans: ListSpans) -> Float64s:
+        """The bytes that the elements of each list take in memory, also of lists inside them; wrong offsets count as
+        they are."""
+        lengths = np.maximum(spans.ends - spans.starts, 0).astype(np.float64)
+        inside = self._values.lists
+        size = self._values.column.type.size if inside is None else _BYTES_OF_OFFSET
+        n_bytes: Float64s = lengths * size
+        return n_bytes if inside is None else n_bytes + inside.bytes_between(spans)
+
+    def bytes_between(self, outer: ListSpans) -> Float64s:
+        """The bytes that the lists in each of these ranges of rows take; 0 for ranges that are not of this column."""
+        n_bytes: Float64s = np.zeros(len(outer.starts))
+        last = self._column.n_rows
+        good = np.flatnonzero((outer.starts >= 0) & (outer.ends > outer.starts) & (outer.ends <= last))
+        if not len(good):
+            return n_bytes
+        firsts = self._first_elements(outer.starts[good])
+        n_bytes[good] = self._bytes_of(ListSpans(firsts, self._first_elements(outer.ends[good])))
+        return n_bytes
+
+    def _first_elements(self, rows: RowNumbers) -> ListOffsets:
+        """The first element of these lists, in any order; of the list after the last one, where that one ends."""
+        at = rows + self._shift
+        needed = distinct(at[at >= 0])
+        firsts = np.zeros(len(rows), dtype=np.int64)
+        if len(needed):
+            offsets = self._offsets.take_numbers(needed)[0].astype(np.int64)
+            firsts[at >= 0] = offsets[np.searchsorted(needed, at[at >= 0])]
+        return firsts
+
     @property
     def stored_bytes(self) -> int:
-        return self._offsets.stored_bytes
+        return self._offsets.stored_bytes + self._values.stored_bytes
 
     def written_rows(self) -> int:
         return self._offsets.written_rows()
@@ -159,7 +197,131 @@ def offsets_column(column: ColumnInfo, dataset: Dataset) -> ColumnInfo:
     return dataset_column(f"{name} (offsets)", info, n_offsets)
 
 
+# -- Read the rows of an array of rank 2 or more --
+
+
+_ELEMENTS = ("integer", "float", "boolean", "complex", "string", "text")
+Slab = np.ndarray
+"""Some rows of an array, as the array has them."""
+
+
+def slab_type(info: DatasetInfo) -> StoredType | str:
+    """The datatype of the rows of an array of rank 2 or more; a string that explains why it has none."""
+    dims = (info.shape or ())[1:]
+    if info.type.kind not in _ELEMENTS:
+        return f"rows of {len(dims) + 1} dimensions of type {info.type} are not supported"
+    if 0 in dims:
+        return f"its rows have no elements (its shape is {info.shape})"
+    n_bytes = info.type.size
+    for length in dims:
+        n_bytes *= length
+    if n_bytes >= 1 << 31:
+        return f"each of its rows has {n_bytes:,} bytes"
+    return StoredType("array", n_bytes, "none", base=info.type, dims=dims)
+
+
+class SlabFetcher:
+    """Rows of an array of rank 2 or more."""
+
+    source = None
+    n_threads = 1
+
+    def __init__(self, column: ColumnInfo, dataset: Dataset) -> None:
+        self._column, self._dataset = column, dataset
+
+    def fetch(self, start: int, count: int) -> Slab:
+        return self._read(slice(start, start + count))
+
+    @contextmanager
+    def by_library(self, start: int, count: int, step: int = 1) -> Iterator[Slab]:
+        yield self._read(slice(start, start + count * step, step))
+
+    def take(self, _rows: RowNumbers) -> None:
+        """None: scattered rows are read as ranges."""
+
+    def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        return cut(start, stop, self._column.grid.chunk_rows, self._column.type)
+
+    @property
+    def stored_bytes(self) -> int:
+        return self._dataset.stored_bytes()
+
+    def written_rows(self) -> int:
+        return self._dataset.written_rows()
+
+    def _read(self, rows: slice) -> Slab:
+        refuse_unreadable(self._column)
+        return read_part(self._dataset, (rows,))
+
+
+class SlabDecoder:
+    """Decodes rows of an array to fixed-size lists of its elements."""
+
+    def __init__(self, column: ColumnInfo, kind: pa.DataType) -> None:
+        self._stored, self._kind = column.type.item, kind
+        self._dims = column.type.dims
+
+    def array(self, raw: Slab) -> pa.Array:
+        values, n_elements = raw.reshape(-1), int(np.prod(self._dims))
+        try:
+            items = self._items(values)
+        except CorruptError as error:
+            if error.row is not None:  # of an element
+                error.row //= n_elements
+            raise
+        for length in reversed(self._dims):
+            items = pa.FixedSizeListArray.from_arrays(items, length)
+        return items.cast(self._kind) if items.type != self._kind else items
+
+    def _items(self, values: np.ndarray) -> pa.Array:
+        """The elements one after the other."""
+        stored = self._stored
+        if stored.kind == "text":
+            try:
+                return pa.array(values.tolist(), pa.string())
+            except (UnicodeEncodeError, pa.ArrowException) as error:
+                raise CorruptError(f"strings are not UTF-8: {error}") from error
+        dtype = memory_dtype(stored)
+        if stored.kind == "string" and stored.padding == "space":
+            values = np.char.rstrip(values, b" ")
+        kind = self._kind
+        for _ in self._dims:
+            kind = kind.value_type
+        return decode(np.ascontiguousarray(values, dtype=dtype), stored, kind)
+
+    def part(self, raw: Slab, begin: int, end: int) -> Slab:
+        return raw[begin:end]
+
+    def numbers(self, raw: Slab) -> tuple[Numbers, Mask | None]:
+        raise TypeError("lists have no numbers")
+
+    def keys(self, raw: Slab) -> Keys:
+        raise TypeError("lists have no keys")
+
+    def key_array(self, raw: Slab) -> pa.Array:
+        raise TypeError("lists have no keys")
+
+    def values(self, keys: Keys) -> pa.Array:
+        raise TypeError("lists have no keys")
+
+
 # -- Write a column of lists: offsets, elements, and a mask once a list is missing --
+
+
+class EncodedLists(NamedTuple):
+    """Lists as they are stored: the end of each, their elements, and which lists are missing (these are empty)."""
+
+    ends: ListOffsets
+    values: pa.Array
+    missing: Mask | None
+
+
+def encode_lists(array: pa.Array, n_before: int) -> EncodedLists:
+    """Lists as stored after `n_before` elements."""
+    missing: Mask = array.is_null().to_numpy(zero_copy_only=False)
+    lengths = np.diff(np.asarray(array.offsets)).astype(np.int64)
+    lengths[missing] = 0
+    return EncodedLists(n_before + np.cumsum(lengths), array.flatten(), missing if missing.any() else None)
 
 
 class WrittenLists(NamedTuple):
@@ -174,12 +336,17 @@ class ListsWriter:
     """Writes one column of lists into a group: `<name>` for the offsets, `<name>_values`, and perhaps `<name>_mask`."""
 
     def __init__(self, name: str, kind: pa.DataType, options: ColumnOptions) -> None:
+        from colonnade.columns.writer import ColumnWriter  # which needs libhdf5; lists are read without
+
+        self._new_column = ColumnWriter
         self.name, self._kind = name, plain_type(kind)
         self._options = ColumnOptions(fill=None, chunk_rows=options.chunk_rows, filters=options.filters)
-        self._offsets = ColumnWriter(name, pa.int64(), self._options, is_companion=True)
+        self._offsets: ColumnWriter = self._new_column(name, pa.int64(), self._options, is_companion=True)
         item = self._kind.value_type
-        writer = ListsWriter if pa.types.is_list(item) else ColumnWriter
-        self._values: ListsWriter | ColumnWriter = writer(f"{name}_values", item, options)
+        values = f"{name}_values"
+        self._values: ListsWriter | ColumnWriter = (
+            ListsWriter(values, item, options) if pa.types.is_list(item) else ColumnWriter(values, item, options)
+        )
         self._mask: ColumnWriter | None = None
         self._n_rows = self._n_values = 0
 
@@ -209,7 +376,7 @@ class ListsWriter:
 
     def _start_mask(self) -> None:
         """Begin a mask; none of the rows so far is missing."""
-        self._mask = ColumnWriter(f"{self.name}_mask", pa.bool_(), self._options, is_companion=True)
+        self._mask = self._new_column(f"{self.name}_mask", pa.bool_(), self._options, is_companion=True)
         self._mask.start(self._group, pa.array([], pa.bool_()), None, self._most_rows)
         for start in range(0, self._n_rows, DEFAULT_CHUNK_ROWS):
             self._mask.write(pa.array(np.zeros(min(DEFAULT_CHUNK_ROWS, self._n_rows - start), dtype=bool)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +33,7 @@ from colonnade.columns.raw import (
 from colonnade.columns.strings import Places
 from colonnade.dataclass import replace
 from colonnade.errors import CorruptError, UnsupportedError
-from colonnade.model import Coded, ColumnInfo, Form, Lists, Masked, Plain, Pointers, Sectioned
+from colonnade.model import Coded, ColumnInfo, Form, Lists, Masked, Plain, Pointers, Sectioned, Slabs
 from colonnade.nodes import Dataset
 from colonnade.nodes.chunk_source import ChunkSource
 from colonnade.nodes.elements import claims_too_much, dataset_column
@@ -42,6 +42,7 @@ from colonnade.selection import RowNumbers
 from colonnade.stored_dtypes import memory_dtype
 
 if TYPE_CHECKING:
+    from colonnade.columns.lists import ListsFetcher
     from colonnade.sparse.rows import SparseRows
 
 R = TypeVar("R")
@@ -64,7 +65,7 @@ class _Stored(NamedTuple):
         return None if isinstance(own, Categories) else own
 
     @property
-    def inner(self) -> Companion:
+    def inner(self) -> Companion | Companions:
         """The companion of the form inside it."""
         return self.companion.inner if isinstance(self.companion, Companions) else None
 
@@ -198,6 +199,13 @@ class ColumnReader:
         if len(rows) == 1:
             return [self.keys(int(rows[0]), 1).key(0)]
         return [key for at in range(len(rows)) for key in self.keys_at(rows[at : at + 1])]
+
+    @property
+    def lists(self) -> ListsFetcher | None:
+        """The offsets of a column of lists; None for another column."""
+        if not isinstance(self.column.row_form, Lists) or self.column.problem is not None:
+            return None
+        return cast("ListsFetcher", getattr(self._fetcher, "rows", self._fetcher))
 
     @property
     def is_open_to_rows(self) -> bool:
@@ -374,6 +382,12 @@ def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> AnyOpened:
 
             heap = PointerHeap(column, stored.own)
             return Opened(PointerFetcher(stored.rows(column), heap), PointerDecoder(column, kind, heap))
+        case Slabs():
+            from colonnade.columns.lists import SlabDecoder, SlabFetcher
+
+            return Opened(SlabFetcher(column, stored.as_dataset), SlabDecoder(column, kind))
+        case Lists() if column.problem is not None:  # nothing can be read, so the elements are not opened
+            return Opened(stored.rows(column), PlainDecoder(column, kind))
         case Lists(items):
             from colonnade.columns.lists import ListsDecoder, ListsFetcher, offsets_column
 
@@ -381,4 +395,4 @@ def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> AnyOpened:
             elements = stored.own
             assert elements is not None and not isinstance(elements, pa.Array)  # they are in the file
             values = ColumnReader(items, elements, stored.inner)
-            return Opened(ListsFetcher(column, items, offsets), ListsDecoder(kind, values))
+            return Opened(ListsFetcher(column, offsets, values), ListsDecoder(kind, values))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from colonnade.errors import UnsupportedError, UsageError
-from colonnade.layouts import anndata, artifactdb, columns, hep001
+from colonnade.layouts import anndata, artifactdb, columns, hdmf, hep001
 from colonnade.layouts.contract import Create, Layout, NewSidecars, NewWriter, ResumedWriter
 from colonnade.nodes import Group
 from colonnade.nodes.attributes import read_text, read_texts
@@ -24,7 +24,14 @@ __all__ = [
 ]  # fmt: skip
 
 LAYOUTS: dict[str, Layout] = {
-    layout.name: layout for layout in (hep001.LAYOUT, anndata.LAYOUT, artifactdb.LAYOUT, columns.LAYOUT)
+    layout.name: layout
+    for layout in (
+        hep001.LAYOUT,
+        anndata.LAYOUT,
+        artifactdb.LAYOUT,
+        hdmf.LAYOUT,
+        columns.LAYOUT,
+    )
 }
 T = TypeVar("T")
 COLUMN_LIST_NAME = "column-order"

@@ -29,7 +29,7 @@ from colonnade.nodes import Dataset, EditableDataset, EditableGroup, EditableNod
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from colonnade.columns.raw import Companion
+    from colonnade.columns.raw import Companion, Companions
     from colonnade.columns.writer import WrittenColumn
     from colonnade.errors import ColonnadeError
     from colonnade.layouts.conversion import Conversion
@@ -47,8 +47,9 @@ class Describe(Protocol):
     """Finds tables and describes them. Reads attributes and headers, but no rows."""
 
     def describe(self, group: Group, path: str, /) -> TableInfo: ...
-    def open_column(self, group: Group, column: ColumnInfo, /) -> tuple[Dataset | SparseRows, Companion]:
-        """The dataset with the rows of a column, and its companion dataset (categories, mask or heap) or None."""
+    def open_column(self, group: Group, column: ColumnInfo, /) -> tuple[Dataset | SparseRows, Companion | Companions]:
+        """The dataset with the rows of a column, and its companion dataset (categories, mask, heap, or the elements of
+        lists) or None."""
 
     def unread_attributes(self, group: Group, /) -> dict[str, object]:
         """The attributes of the group that have no meaning in this layout."""
@@ -279,6 +280,14 @@ def _keep_lengths(_root: Group, _table: str) -> None:
     pass
 
 
+def _no_companions(_column: ColumnInfo) -> tuple[str, ...]:
+    return ()
+
+
+def _no_target(_group: Group, _column: ColumnInfo) -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A group that could be read as a table, by its headers. is_likely: whether all of it looks like one."""
@@ -298,6 +307,8 @@ class Layout:
     could_be: what a group would be as a table, for layouts whose tables do not declare themselves; None for a group
         that cannot be read as one. Such tables are read when the layout is asked for.
     check_lengths: refuses a commit after which a table, at a path, and what shares its rows differ in length.
+    companions: the names of further datasets that a column may have in the table's group, besides its categories.
+    row_target: the path of the table whose row numbers a column holds, if the file says so.
     """
 
     name: str
@@ -311,6 +322,8 @@ class Layout:
     load_conversion: Callable[[], Conversion] | None = None
     could_be: Callable[[Group], Candidate | None] | None = None
     check_lengths: Callable[[Group, str], None] = _keep_lengths
+    companions: Callable[[ColumnInfo], tuple[str, ...]] = _no_companions
+    row_target: Callable[[Group, ColumnInfo], str | None] = _no_target
     group_attributes: tuple[str, ...] = ()  # reserved: set by the layout only
     column_attributes: tuple[str, ...] = ()
     unnamed_labels: str = "index"  # the name of labels without a name
@@ -333,7 +346,7 @@ class Layout:
     def describe(self, group: Group, path: str) -> TableInfo:
         return self.reading.describe(group, path)
 
-    def open_column(self, group: Group, column: ColumnInfo) -> tuple[Dataset | SparseRows, Companion]:
+    def open_column(self, group: Group, column: ColumnInfo) -> tuple[Dataset | SparseRows, Companion | Companions]:
         return self.reading.open_column(group, column)
 
     def open_dataset(self, group: Group, column: ColumnInfo) -> Dataset:
@@ -358,7 +371,8 @@ class Layout:
         """What changes tables; refused for layouts that are read-only."""
         if self.load_edit is None:
             raise UnsupportedError(
-                f"cannot change tables of layout {self.name!r}: it is read-only. Convert the file to another layout",
+                f"cannot change tables of layout {self.name!r}: it is read-only. Convert the file to another layout: "
+                "cn.convert(path, new_path, layout='hep001')",
                 feature=f"changing layout {self.name}",
             )
         return self.load_edit()
@@ -370,7 +384,8 @@ class Layout:
         from colonnade.layouts.index_home import HOME
 
         members = self.describe(group, "/").members
-        return {HOME, *self.parts, *((column.link or column.name).split("/")[0] for column in members)}
+        companions = (name for column in members for name in self.companions(column))
+        return {HOME, *self.parts, *((column.link or column.name).split("/")[0] for column in members), *companions}
 
     @property
     def indexes(self) -> IndexHome:
