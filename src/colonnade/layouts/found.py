@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 
 from colonnade.errors import ColonnadeError
 from colonnade.layouts import Layout, layout_of, listed_columns
-from colonnade.layouts.index_home import HOME
 from colonnade.nodes import Group
 from colonnade.nodes.damage import hdf5_errors
-from colonnade.nodes.dataset_tables import DatasetTable
+from colonnade.nodes.dataset_tables import INDEXES, DatasetTable
 from colonnade.nodes.paths import join_path, walk_listed
 from colonnade.nodes.protocols import Child
 
-_OWN = (HOME, "_i_", "_p_")
+_OWN = (INDEXES, "_i_", "_p_")
 """How the names of groups begin that hold what belongs to tables: search indexes, and what PyTables hides."""
 
 
@@ -28,7 +27,7 @@ def own_names(layout: Layout, group: Group, path: str) -> Container[str]:
     """The names in a table's group that lead to parts of the table."""
     try:
         members = layout.describe(group, path).members
-        names = {column.link or column.name for column in members} | set(layout.parts) | {HOME}
+        names = {column.link or column.name for column in members} | set(layout.parts) | {INDEXES}
         names |= {column.categories.name for column in members if column.categories is not None}
     except hdf5_errors(ColonnadeError):
         return Everything()
@@ -37,13 +36,22 @@ def own_names(layout: Layout, group: Group, path: str) -> Container[str]:
 
 def walk_tables(root: Group) -> Iterator[tuple[str, Group, Layout]]:
     """Every table in and below a group, as path, group (or dataset, as one) and layout; parents first."""
+    for path, group, layout in walk_groups_and_tables(root, listed_columns):
+        if layout is not None:
+            yield path, group, layout
+
+
+def walk_groups_and_tables(
+    root: Group, without: Callable[[Group], Container[bytes]] = lambda _group: ()
+) -> Iterator[tuple[str, Group, Layout | None]]:
+    """Every group below (and with) this one and every dataset that is a table, with its layout if it is a table."""
     tables: dict[str, _OwnNames] = {}
-    for path, group, listed in walk_listed(root, listed_columns):
+    for path, group, listed in walk_listed(root, without):
         layout = layout_of(group)
         above = _owner(path, tables)
         if layout is not None:
             tables[path] = _OwnNames(layout, group, path)
-            yield path, group, layout
+        yield path, group, layout
         if above is not None and above.owns(path):
             continue
         yield from _datasets(path, group, listed, tables.get(path))

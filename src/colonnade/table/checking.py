@@ -9,6 +9,7 @@ from typing import Any
 from colonnade.checking import Check, Findings, Fixed, apply_repairs, layout_rules, not_hdf5, not_located, plan_repairs
 from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.layouts import LAYOUTS, located
+from colonnade.layouts.found import table_at
 from colonnade.model import Progress
 from colonnade.pager.options import Links, Target
 from colonnade.table.file import File, open
@@ -80,7 +81,8 @@ def _check(file: File, table: str | None, deep: bool, progress: Progress | None,
         if table is None:
             return check.file(root)
         path = file._absolute(table)
-        group = root.open_group(path)
+        found = table_at(root, path)
+        group = root.open_group(path) if found is None else found[0]
         if group is None:
             raise file._not_a_table(table, group)
         return check.table(group, path)
