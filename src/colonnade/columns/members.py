@@ -30,14 +30,14 @@ from colonnade.selection import RowNumbers
 Path = tuple[str | int, ...]
 
 
-class Part(NamedTuple):
+class ElementPart(NamedTuple):
     """A part of an element: where it begins in the element, and its datatype."""
 
     offset: int
     type: StoredType
 
 
-def part_of_element(element: StoredType, path: Path) -> Part:
+def part_of_element(element: StoredType, path: Path) -> ElementPart:
     """The part of an element that a path leads to; a FormatError where it leads nowhere."""
     offset, stored = 0, element
     for step in path:
@@ -54,7 +54,7 @@ def part_of_element(element: StoredType, path: Path) -> Part:
             dims = stored.dims[1:]
             inner = replace(stored, dims=dims, size=prod(dims) * stored.item.size)
         offset, stored = offset + step * inner.size, inner
-    return Part(offset, stored)
+    return ElementPart(offset, stored)
 
 
 def row_type(info: DatasetInfo) -> StoredType:
@@ -104,7 +104,7 @@ class ElementRows:
 class PartRows:
     """A part of the rows, as the source of strings of variable length wants them: references into the heap."""
 
-    def __init__(self, rows: ElementRows, source: ChunkSource, part: Part) -> None:
+    def __init__(self, rows: ElementRows, source: ChunkSource, part: ElementPart) -> None:
         self._rows = rows
         self._part = part
         self.path = source.path
@@ -154,7 +154,7 @@ class MemberFetcher:
         return self._dataset.address
 
     @cached_property
-    def _stored_part(self) -> Part | None:
+    def _stored_part(self) -> ElementPart | None:
         return None if self.rows.stored is None else part_of_element(self.rows.stored, self._path)
 
     @cached_property

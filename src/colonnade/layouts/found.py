@@ -8,11 +8,11 @@ from colonnade.errors import ColonnadeError
 from colonnade.layouts import Layout, layout_of, listed_columns
 from colonnade.nodes import Group
 from colonnade.nodes.damage import hdf5_errors
-from colonnade.nodes.dataset_tables import INDEXES, DatasetTable
+from colonnade.nodes.dataset_tables import HOME_OF_INDEXES, DatasetTable
 from colonnade.nodes.paths import join_path, walk_listed
 from colonnade.nodes.protocols import Child
 
-_OWN = (INDEXES, "_i_", "_p_")
+_OWN = (HOME_OF_INDEXES, "_i_", "_p_")
 """How the names of groups begin that hold what belongs to tables: search indexes, and what PyTables hides."""
 
 
@@ -27,7 +27,7 @@ def own_names(layout: Layout, group: Group, path: str) -> Container[str]:
     """The names in a table's group that lead to parts of the table."""
     try:
         members = layout.describe(group, path).members
-        names = {column.link or column.name for column in members} | set(layout.parts) | {INDEXES}
+        names = {column.link or column.name for column in members} | set(layout.parts) | {HOME_OF_INDEXES}
         names |= {column.categories.name for column in members if column.categories is not None}
     except hdf5_errors(ColonnadeError):
         return Everything()

@@ -14,10 +14,10 @@ from colonnade.indexes.base import Index
 from colonnade.model import IndexInfo, shown_name
 from colonnade.nodes import Dataset, EditableGroup, Group, Node, attributes
 from colonnade.nodes.damage import hdf5_errors
-from colonnade.nodes.dataset_tables import INDEXES, home_place
+from colonnade.nodes.dataset_tables import HOME_OF_INDEXES, home_place
 from colonnade.nodes.paths import group_at
 
-HOME = INDEXES
+HOME = HOME_OF_INDEXES
 KIND = "KIND"
 INDEXED_COLUMNS = "_columns_list"
 

@@ -28,7 +28,7 @@ from colonnade.pager.sources import ByteSource
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-INDEXES = "_search_indexes"
+HOME_OF_INDEXES = "_search_indexes"
 
 
 class DatasetTable:
@@ -106,7 +106,7 @@ class DatasetTable:
 
     def has_link(self, name: str) -> bool:
         place = self._place(name)
-        return place is not None and self.parent.has_link(INDEXES) and self.parent.has_link(place)
+        return place is not None and self.parent.has_link(HOME_OF_INDEXES) and self.parent.has_link(place)
 
     def hard_address(self, name: str) -> int | None:
         return None
@@ -134,7 +134,7 @@ class DatasetTable:
         return None if place is None or not self.has_link(path) else self.parent.open_group(place)
 
     def _place(self, name: str) -> str | None:
-        return join_path(INDEXES, self.name) if name == INDEXES else None
+        return join_path(HOME_OF_INDEXES, self.name) if name == HOME_OF_INDEXES else None
 
 
 def is_dataset_table(group: Group) -> TypeIs[DatasetTable]:
@@ -145,5 +145,5 @@ def is_dataset_table(group: Group) -> TypeIs[DatasetTable]:
 def home_place(group: EditableGroup) -> tuple[EditableGroup, str]:
     """The group that the search indexes of a table are in, as a path below a group."""
     if is_dataset_table(group):
-        return cast("EditableGroup", group.parent), join_path(INDEXES, group.name)
-    return group, INDEXES
+        return cast("EditableGroup", group.parent), join_path(HOME_OF_INDEXES, group.name)
+    return group, HOME_OF_INDEXES
