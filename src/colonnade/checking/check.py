@@ -125,7 +125,8 @@ class Check:
 
     sparse: what the bytes of the file are read from, to check arrays that HDF5 cannot read; None where not possible.
     values: also read every row. indexes: also compare every index with its column. tables: filled if either is set.
-    variant: the variant of a layout's rules to apply, if not the one that a table declares.
+    variant: the variant of a layout's rules to apply, if not the one that a table declares. asked: the layout of groups
+    that can be read as its tables, whatever they declare.
     """
 
     receipts: Receipts
@@ -134,6 +135,7 @@ class Check:
     progress: Progress | None = None
     sparse: SparseTarget | None = None
     variant: object | None = None
+    asked: Layout | None = None
     findings: list[Finding] = field(default_factory=list)
     checked: Checked = field(default_factory=Checked)
     tables: list[tuple[Layout, RawTable]] = field(default_factory=list)
@@ -174,7 +176,7 @@ class Check:
 
     def _group(self, path: str, group: Group, alone: bool = False) -> None:
         """Check a group of the file: a table, or other objects (which are skipped when `alone`)."""
-        layout = layout_of(group)
+        layout = self._layout_of(group)
         if layout is not None and layout.rules is None:
             self.checked.tables_without_rules += 1
             return
@@ -194,6 +196,11 @@ class Check:
                 self.report(*claimed)
         if not alone:
             self._safely(path, lambda: self._beside(path, group))
+
+    def _layout_of(self, group: Group) -> Layout | None:
+        if self.asked is not None and self.asked.can_read(group):
+            return self.asked
+        return layout_of(group)
 
     def _elements(self, path: str, group: Group, layout: Layout | None = None) -> None:
         """Check objects that have rules and are not tables: in a group, or in the group of a table of this layout."""

@@ -280,11 +280,22 @@ def _keep_lengths(_root: Group, _table: str) -> None:
 
 
 @dataclass(frozen=True)
+class Candidate:
+    """A group that could be read as a table, by its headers."""
+
+    n_rows: int
+    n_columns: int
+    stored_bytes: int
+
+
+@dataclass(frozen=True)
 class Layout:
     """A layout: its name, its parts, and what it can store. The parts of type Callable import what they return.
 
     is_table: whether a group is a table of the layout. It is called for every group of a file, so it imports little.
     load_create: takes the version and whether a directory is asked for.
+    could_be: what a group would be as a table, for layouts whose tables do not declare themselves; None for a group
+        that cannot be read as one. Such tables are read when the layout is asked for.
     check_lengths: refuses a commit after which a table, at a path, and what shares its rows differ in length.
     """
 
@@ -297,6 +308,7 @@ class Layout:
     load_rules: Callable[[], AnyRules] | None = None
     load_sidecars: Callable[[], Sidecars] | None = None
     load_conversion: Callable[[], Conversion] | None = None
+    could_be: Callable[[Group], Candidate | None] | None = None
     check_lengths: Callable[[Group, str], None] = _keep_lengths
     group_attributes: tuple[str, ...] = ()  # reserved: set by the layout only
     column_attributes: tuple[str, ...] = ()
@@ -308,6 +320,10 @@ class Layout:
     parts: tuple[str, ...] = ()  # members of a table's group that do not belong to a single column
     is_of_datasets: bool = False  # its tables are datasets, which `is_table` is given as `DatasetTable`
     names_are_links: bool = True  # the name of a column is also its link name in the group
+
+    def can_read(self, group: Group) -> bool:
+        """Whether a group can be read as a table of the layout when it is asked for."""
+        return self.is_table(group) or (self.could_be is not None and self.could_be(group) is not None)
 
     @property
     def reading(self) -> Describe:

@@ -110,14 +110,24 @@ def dataset_table(parent: Group, name: str) -> tuple[DatasetTable, Layout] | Non
     return None if layout is None else (table, layout)
 
 
-def table_at(root: Group, path: str) -> tuple[Group, Layout] | None:
-    """The group or dataset at an absolute path as a table, with its layout; None if there is none."""
+def table_at(root: Group, path: str, asked: Layout | None = None) -> tuple[Group, Layout] | None:
+    """The group or dataset at an absolute path as a table, with its layout; None if there is none.
+
+    asked: the layout to read it in, whatever it declares.
+    """
     group = root.open_group(path)
     if group is not None:
-        layout = layout_of(group)
-        return None if layout is None else (group, layout)
+        layout = asked or layout_of(group)
+        is_fit = layout is not None and (asked is None or asked.can_read(group))
+        return (group, layout) if is_fit and layout is not None else None
     above, _, name = path.rstrip("/").rpartition("/")
     parent = root.open_group(above or "/")
+    if asked is not None:
+        dataset = None if parent is None or not name else parent.open_dataset(name)
+        if parent is None or dataset is None or not asked.is_of_datasets:
+            return None
+        table = DatasetTable(parent, name, dataset)
+        return (table, asked) if asked.can_read(table) else None
     if parent is None or not name or not parent.is_compound(name) or _is_part(root, path):
         return None
     return dataset_table(parent, name)

@@ -62,9 +62,9 @@ class Table(ChangeableRows, ArrangedColumns):
     {'ts': array([2, 3])}
     """
 
-    def __init__(self, file: File, path: str) -> None:
+    def __init__(self, file: File, path: str, layout: str | None = None) -> None:
         self._file = file
-        self._asked_path = path
+        self._asked_path, self._asked_layout = path, layout
         self._opened: dict[tuple[str, bool], ColumnReader] = {}
         self._fields: dict[tuple[str, bool], pa.Field] = {}
         self._open_indexes: tuple[int, Sequence[OpenIndex]] | None = None
@@ -441,7 +441,8 @@ class Table(ChangeableRows, ArrangedColumns):
         handle.refresh()
         if self._generation == handle.generation:
             return
-        self._group, self._layout, self._info = self._file._consistent(lambda: self._file._describe(self._asked_path))
+        path, layout = self._asked_path, self._asked_layout
+        self._group, self._layout, self._info = self._file._consistent(lambda: self._file._describe(path, layout))
         self._opened.clear()
         self._fields.clear()
         self._open_indexes = None
@@ -472,7 +473,7 @@ class Table(ChangeableRows, ArrangedColumns):
 
     @property
     def layout(self) -> str:
-        """The name of the layout: "hep001", "anndata" or "artifactdb"."""
+        """The name of the layout, such as "hep001" or "anndata"."""
         return self.info.layout
 
     @property
@@ -676,16 +677,16 @@ class Table(ChangeableRows, ArrangedColumns):
         from colonnade.table.references import reopened_from
 
         target = reopened_from(self._file, f"table {self.path!r}")
-        return _opened_again, (target, self.path, self._file._asked)
+        return _opened_again, (target, self.path, self._file._asked, self._asked_layout)
 
 
-def _opened_again(name: str, table: str, asked: Asked) -> Table:
+def _opened_again(name: str, table: str, asked: Asked, layout: str | None = None) -> Table:
     """The pickled table, from its file, which is opened for reading and otherwise with the same arguments."""
     from colonnade.table.file import open
 
     file = open(name, **asked)
     try:
-        return file[table]
+        return file.table(table, layout)
     except BaseException:
         file.close()
         raise
