@@ -279,6 +279,10 @@ def _keep_lengths(_root: Group, _table: str) -> None:
     pass
 
 
+def _no_further(_group: Group) -> tuple[str, ...]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A group that could be read as a table, by its headers."""
@@ -311,6 +315,7 @@ class Layout:
     could_be: Callable[[Group], Candidate | None] | None = None
     check_lengths: Callable[[Group, str], None] = _keep_lengths
     group_attributes: tuple[str, ...] = ()  # reserved: set by the layout only
+    further_attributes: Callable[[Group], tuple[str, ...]] = _no_further  # those of one table
     column_attributes: tuple[str, ...] = ()
     unnamed_labels: str = "index"  # the name of labels without a name
     needs_labels: bool = False  # if rows have no labels, row numbers are stored as labels
@@ -324,6 +329,10 @@ class Layout:
     def can_read(self, group: Group) -> bool:
         """Whether a group can be read as a table of the layout when it is asked for."""
         return self.is_table(group) or (self.could_be is not None and self.could_be(group) is not None)
+
+    def reserved_attributes(self, group: Group) -> tuple[str, ...]:
+        """The names of attributes of a table that the layout sets."""
+        return (*self.group_attributes, *self.further_attributes(group))
 
     @property
     def reading(self) -> Describe:

@@ -526,7 +526,7 @@ class Table(ChangeableRows, ArrangedColumns):
         def read() -> dict[str, object]:
             self._look()
             if name is None:
-                return read_values(self._group, self._layout.group_attributes, only)
+                return read_values(self._group, self._layout.reserved_attributes(self._group), only)
             column = self._column(name)
             if column.storage == "sectioned":
                 from colonnade.columns.raw import is_sectioned
@@ -542,7 +542,7 @@ class Table(ChangeableRows, ArrangedColumns):
     def _change_attributes(self, name: str | None, new: Mapping[str, object], without: tuple[str, ...]) -> None:
         from colonnade.edit import change as changes
 
-        owned = self._layout.group_attributes if name is None else self._layout.column_attributes
+        owned = self._layout.reserved_attributes(self._group) if name is None else self._layout.column_attributes
         what = f"table {self.path}" if name is None else f"column {name!r}"
         check_names((*new, *without), owned, Table if name is None else Column, what)
         with self._file._change():
