@@ -36,8 +36,9 @@ from colonnade.layouts import Layout, ResumedWriter
 from colonnade.layouts.anndata_recipes import Recipe, recipe_of
 from colonnade.layouts.anndata_view import Touched, faced_options, follow_face
 from colonnade.layouts.index_home import OpenIndex
-from colonnade.model import DEFAULT_CHUNK_ROWS, Coded, ColumnInfo, ColumnOptions, Progress, TableInfo
+from colonnade.model import DEFAULT_CHUNK_ROWS, Coded, ColumnInfo, ColumnOptions, Member, Progress, TableInfo
 from colonnade.nodes import EditableGroup
+from colonnade.nodes.dataset_tables import is_dataset_table
 from colonnade.nodes.elements import column_node
 from colonnade.nodes.paths import dataset_at, editable, encode_name, group_at, join_path
 from colonnade.pager.receipts import Receipts
@@ -117,6 +118,8 @@ class OpenTable:
 
         The root of a file cannot be replaced, nor a group with sparse columns: a DataError.
         """
+        if is_dataset_table(self.group):  # its columns have no names to store
+            return self
         needed = longest > LARGEST_IN_HEADER or self.layout.create().needs_large_attributes(n_columns, longest)
         if not needed or not self.layout.names_are_links or holds_large_attributes(self.group):
             return self
@@ -655,7 +658,14 @@ def set_attributes(
     column = None if name is None else table.info.by_name[name]
     if column is None:
         sizes = {key: len(encode_value(key, value)[2]) for key, value in new.items()}
-        write_values(table.with_room_for(sizes).group, new, without)
+        group = table.with_room_for(sizes).group
+        write_values(editable(group.dataset) if is_dataset_table(group) else group, new, without)
+    elif isinstance(column.form, Member):
+        raise UnsupportedError(
+            f"cannot set attributes of column {column.name!r}: it is a part of the elements of a dataset, and has none",
+            feature="attributes of members",
+            column=column.name,
+        )
     elif column.storage == "sectioned":
         for key, value in new.items():
             encode_value(key, value)  # None would remove it

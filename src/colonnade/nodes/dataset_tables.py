@@ -40,6 +40,7 @@ class DatasetTable:
         self.parent = parent
         self.name = name
         self.dataset = dataset
+        self.writer: object = None  # what writes the elements of the table, shared by its columns
 
     # -- what the dataset answers --
 

@@ -20,6 +20,7 @@ from colonnade.model import (
     Finding,
     IndexInfo,
     LibraryRead,
+    Member,
     Progress,
     StringStorage,
     TableInfo,
@@ -528,6 +529,8 @@ class Table(ChangeableRows, ArrangedColumns):
             if name is None:
                 return read_values(self._group, self._layout.reserved_attributes(self._group), only)
             column = self._column(name)
+            if isinstance(column.form, Member):
+                return {}
             if column.storage == "sectioned":
                 from colonnade.columns.raw import is_sectioned
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from colonnade.layouts import record_tables
-from colonnade.layouts.contract import Describe, IndexHome, Layout
+from colonnade.layouts.contract import Describe, Edit, IndexHome, Layout
 
 __all__ = ["LAYOUT"]
 
@@ -20,10 +20,17 @@ def _indexes() -> IndexHome:
     return record_search
 
 
+def _edit() -> Edit:
+    from colonnade.layouts import record_write
+
+    return record_write
+
+
 LAYOUT = Layout(
     name="compound",
     is_table=record_tables.is_record_table,
     load_reading=_reading,
+    load_edit=_edit,
     load_indexes=_indexes,
     is_of_datasets=True,
     group_attributes=record_tables.TABLE_ATTRIBUTES,

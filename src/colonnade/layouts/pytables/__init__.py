@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from colonnade.layouts import record_tables
-from colonnade.layouts.contract import Candidate, Describe, IndexHome, Layout
+from colonnade.layouts.contract import Candidate, Describe, Edit, IndexHome, Layout
 from colonnade.layouts.pytables import names
 from colonnade.nodes import Group, attributes
 
@@ -42,10 +42,17 @@ def _indexes() -> IndexHome:
     return record_search
 
 
+def _edit() -> Edit:
+    from colonnade.layouts.pytables import write
+
+    return write
+
+
 LAYOUT = Layout(
     name="pytables",
     is_table=_is_table,
     load_reading=_reading,
+    load_edit=_edit,
     load_indexes=_indexes,
     could_be=_could_be,
     is_of_datasets=True,
