@@ -88,6 +88,16 @@ class OpenTable:
         if taken or (self.layout.names_are_links and self.group.has_link(name)):
             raise UsageError(f"{self.info.path} has an object {name!r} already: choose another name", column=name)
 
+    def check_has_datasets(self, what: str) -> None:
+        """Refuse a change of columns that are parts of one dataset."""
+        if self.layout.is_of_datasets:
+            raise UnsupportedError(
+                f"cannot {what} {self.info.path}: its columns are members of the elements of one dataset. Only rows "
+                "can be appended. To change more, convert: cn.convert(path, 'new.h5', layout='hep001')",
+                feature="changes of compound tables other than appending rows",
+                path=self.info.path,
+            )
+
     def check_is_whole(self) -> None:
         """Refuse to change the number of rows if a column cannot follow: it is unreadable, or stored in another
         file."""
@@ -497,6 +507,7 @@ def add_column(
     table: OpenTable, name: str, values: object, options: ColumnOptions, allow_reserved: bool = False
 ) -> None:
     """Add a column after the others, of the same length as the table."""
+    table.check_has_datasets("add a column to")
     table.layout.create().check_name(name, allow_reserved)
     table.check_is_free(name)
     column, note = (values, {}) if isinstance(values, StreamedColumn) else _streamed(values, name)
@@ -560,6 +571,7 @@ def replace_column(
 ) -> None:
     """Replace the values of a column or label, with any type, at its position; units and description stay unless
     given."""
+    table.check_has_datasets("replace a column of")
     if options.sparse or table.info.by_name[name].storage == "sectioned":
         raise UsageError(
             f"column {name!r}: cannot replace a sparse column, or a column with a sparse one. Drop the old one and "
@@ -618,6 +630,7 @@ def rename_column(table: OpenTable, name: str, new_name: str, allow_reserved: bo
     """Give a column or label another name."""
     if name == new_name:
         return
+    table.check_has_datasets("rename a column of")
     table.layout.create().check_name(new_name, allow_reserved)
     table.check_is_free(new_name)
     table = table.with_name(new_name)

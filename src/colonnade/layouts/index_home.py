@@ -121,10 +121,10 @@ def discard_index(group: EditableGroup, name: str) -> None:
     for ending in ("", "__values"):
         if home.has_link(name + ending):
             writing.unlink(home, name + ending)
-    _remove_if_empty(group, home)
+    remove_if_empty(group, home)
 
 
-def _remove_if_empty(group: EditableGroup, home: EditableGroup) -> None:
+def remove_if_empty(group: EditableGroup, home: EditableGroup) -> None:
     """Remove the group of a table's search indexes when it holds none, and the group that this one is in."""
     if home.children():
         return
@@ -142,7 +142,7 @@ def remove_index(group: EditableGroup, index: PlacedIndex) -> None:
     for child in home.children():
         if child.kind == "dataset" and child.address in targets:
             writing.unlink(home, child.name)
-    _remove_if_empty(group, home)
+    remove_if_empty(group, home)
 
 
 def rename_placed(group: EditableGroup, index: PlacedIndex, column: str, new_name: str) -> None:

@@ -20,11 +20,10 @@ from colonnade.columns.members import as_stored
 from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import DataError, UnsupportedError, rows_as
 from colonnade.h5.row_sink import CannotSkipFilter, RowSink, can_column_grow
-from colonnade.layouts.index_home import home_of
+from colonnade.layouts.index_home import home_of, remove_if_empty
 from colonnade.layouts.record_tables import TITLE, table_of
 from colonnade.model import ColumnInfo, ColumnOptions, DatasetInfo, StoredType, TableInfo
 from colonnade.nodes import EditableDataset, EditableGroup, EditableNode, Group
-from colonnade.nodes.dataset_tables import home_place
 from colonnade.nodes.paths import editable
 from colonnade.selection import Selection
 from colonnade.sparse.draft import SparseDraft
@@ -241,6 +240,8 @@ def own_objects(group: Group) -> set[str]:
 
 def clear(group: EditableGroup) -> None:
     """Remove the search indexes of the table; the dataset itself is removed by the caller."""
-    if home_of(group) is not None:
-        above, place = home_place(group)
-        writing.unlink(above, place)
+    home = home_of(group)
+    if home is not None:
+        for child in home.children():
+            writing.unlink(home, child.name)
+        remove_if_empty(group, home)

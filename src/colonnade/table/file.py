@@ -464,6 +464,7 @@ class File(Sealed):
         (['/events', '/other'], 'Two rows')
         """
         from colonnade.edit.create import TableOptions, prepare, refuse_unknown
+        from colonnade.table.other_tables import as_rows
 
         refuse_unknown(unknown, "create", File.create)
         options = TableOptions(
@@ -471,7 +472,7 @@ class File(Sealed):
             index=index, layout=layout, version=version, directory=directory, anndata=anndata,
             allow_reserved=allow_reserved,
         )  # fmt: skip
-        self._write(table, prepare(data, options), mode, progress)
+        self._write(table, prepare(as_rows(data), options), mode, progress)
         return self[table]
 
     def _write(self, table: str, draft: Draft, mode: WriteMode, progress: Progress | None) -> None:

@@ -86,7 +86,9 @@ class Table(ChangeableRows, ArrangedColumns):
         4
         """
         from colonnade.edit import change as changes
+        from colonnade.table.other_tables import as_rows
 
+        data = as_rows(data)
         with self._file._change(resized=self.path):
             opened = self._opened_for_change()
             writers_before = self._writers if self._writers_of == self._generation else None
