@@ -143,6 +143,11 @@ def is_dataset_table(group: Group) -> TypeIs[DatasetTable]:
     return isinstance(group, DatasetTable)
 
 
+def attribute_holder(node: Node) -> Node:
+    """The object that holds the attributes of a node: the dataset of one that is seen as a group."""
+    return node.dataset if isinstance(node, DatasetTable) else node
+
+
 def home_place(group: EditableGroup) -> tuple[EditableGroup, str]:
     """The group that the search indexes of a table are in, as a path below a group."""
     if is_dataset_table(group):

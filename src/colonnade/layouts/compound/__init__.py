@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from colonnade.layouts import record_tables
 from colonnade.layouts.contract import Describe, Edit, IndexHome, Layout
+
+if TYPE_CHECKING:
+    from colonnade.layouts.conversion import Conversion
 
 __all__ = ["LAYOUT"]
 
@@ -26,12 +31,19 @@ def _edit() -> Edit:
     return record_write
 
 
+def _conversion() -> Conversion:
+    from colonnade.layouts.record_convert import RecordConversion
+
+    return RecordConversion(record_tables.TABLE_ATTRIBUTES, ())
+
+
 LAYOUT = Layout(
     name="compound",
     is_table=record_tables.is_record_table,
     load_reading=_reading,
     load_edit=_edit,
     load_indexes=_indexes,
+    load_conversion=_conversion,
     is_of_datasets=True,
     group_attributes=record_tables.TABLE_ATTRIBUTES,
     further_attributes=record_tables.own_attributes,

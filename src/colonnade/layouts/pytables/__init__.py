@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from colonnade.layouts import record_tables
 from colonnade.layouts.contract import Candidate, Describe, Edit, IndexHome, Layout
 from colonnade.layouts.pytables import names
 from colonnade.nodes import Group, attributes
+
+if TYPE_CHECKING:
+    from colonnade.layouts.conversion import Conversion
 
 __all__ = ["LAYOUT"]
 
@@ -48,12 +53,19 @@ def _edit() -> Edit:
     return write
 
 
+def _conversion() -> Conversion:
+    from colonnade.layouts.pytables.convert import CONVERSION
+
+    return CONVERSION
+
+
 LAYOUT = Layout(
     name="pytables",
     is_table=_is_table,
     load_reading=_reading,
     load_edit=_edit,
     load_indexes=_indexes,
+    load_conversion=_conversion,
     could_be=_could_be,
     is_of_datasets=True,
     group_attributes=names.TABLE_ATTRIBUTES,
