@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "checking.md"
 KIT = ROOT / "tests" / "conformance"
 HEP001, ANNDATA, ARTIFACTDB = (layout_rules()[name] for name in ("hep001", "anndata", "artifactdb"))
+COMPOUND, PYTABLES = (layout_rules()[name].RULES for name in ("compound", "pytables"))
 
 HEAD = """# Checking files
 
@@ -90,6 +91,13 @@ compared only by `--deep`. Tests compare the rules with dolomite-base's validato
 
 """
 
+RECORDS = """
+## Compound datasets and tables of PyTables
+Rules of datasets of a compound type (R), and of tables that PyTables wrote (P). `fix` rebuilds or drops their search
+indexes and changes nothing else of them.
+
+"""
+
 SPARSE = """
 ## Sparse arrays
 No HDF5 library opens arrays in sectioned chunks; colonnade reads them itself and checks them against these rules. `fix`
@@ -139,7 +147,12 @@ def page_text() -> str:
     head = ["requires", "found as", "deep"]
     elements = table(["rule", "AnnData", *head], plain_rows(ANNDATA.RULES, KIT / "anndata"))
     frames = table(["rule", "ArtifactDB", *head], plain_rows(ARTIFACTDB.RULES, KIT / "artifactdb"))
-    return HEAD + rules + ELEMENTS + elements + FRAMES + frames + SPARSE + sparse + MIDDLE + others
+    records = table(["rule", "clause", "requires", "deep"], [_record_row(rule) for rule in (*COMPOUND, *PYTABLES)])
+    return HEAD + rules + ELEMENTS + elements + FRAMES + frames + RECORDS + records + SPARSE + sparse + MIDDLE + others
+
+
+def _record_row(rule: Rule) -> list[str]:
+    return [rule.id, rule.clause, rule.requires, "only" if rule.deep else ""]
 
 
 def _sparse_row(rule: Rule) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from colonnade.layouts import record_tables
-from colonnade.layouts.contract import Describe, Edit, IndexHome, Layout
+from colonnade.layouts.contract import AnyRules, Describe, Edit, IndexHome, Layout
 
 if TYPE_CHECKING:
     from colonnade.layouts.conversion import Conversion
@@ -37,12 +37,19 @@ def _conversion() -> Conversion:
     return RecordConversion(record_tables.TABLE_ATTRIBUTES, ())
 
 
+def _rules() -> AnyRules:
+    from colonnade.layouts.compound.rules import RULES
+
+    return RULES
+
+
 LAYOUT = Layout(
     name="compound",
     is_table=record_tables.is_record_table,
     load_reading=_reading,
     load_edit=_edit,
     load_indexes=_indexes,
+    load_rules=_rules,
     load_conversion=_conversion,
     is_of_datasets=True,
     group_attributes=record_tables.TABLE_ATTRIBUTES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from colonnade.layouts import record_tables
-from colonnade.layouts.contract import Candidate, Describe, Edit, IndexHome, Layout
+from colonnade.layouts.contract import AnyRules, Candidate, Describe, Edit, IndexHome, Layout
 from colonnade.layouts.pytables import names
 from colonnade.nodes import Group, attributes
 
@@ -59,12 +59,19 @@ def _conversion() -> Conversion:
     return CONVERSION
 
 
+def _rules() -> AnyRules:
+    from colonnade.layouts.pytables.rules import RULES
+
+    return RULES
+
+
 LAYOUT = Layout(
     name="pytables",
     is_table=_is_table,
     load_reading=_reading,
     load_edit=_edit,
     load_indexes=_indexes,
+    load_rules=_rules,
     load_conversion=_conversion,
     could_be=_could_be,
     is_of_datasets=True,
