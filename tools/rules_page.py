@@ -20,8 +20,7 @@ from tools.types_page import table
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "checking.md"
 KIT = ROOT / "tests" / "conformance"
-HEP001, ANNDATA, ARTIFACTDB, HDMF = (layout_rules()[name] for name in ("hep001", "anndata", "artifactdb", "hdmf"))
-COLUMNS = layout_rules()["columns"]
+HEP001, ANNDATA, ARTIFACTDB = (layout_rules()[name] for name in ("hep001", "anndata", "artifactdb"))
 
 HEAD = """# Checking files
 
@@ -99,6 +98,19 @@ cannot be read, or is read as other rows than were written; the rest are warning
 
 """
 
+RECORDS = """
+## Compound datasets and tables of PyTables
+Rules of datasets of a compound type (R), and of tables that PyTables wrote (P). `fix` rebuilds or drops their search
+indexes and changes nothing else of them.
+
+"""
+
+OTHER_LAYOUTS = (
+    (GROUPS, ("columns",)),
+    (TABLES_OF_NWB, ("hdmf",)),
+    (RECORDS, ("compound", "pytables")),
+)
+
 SPARSE = """
 ## Sparse arrays
 No HDF5 library opens arrays in sectioned chunks; colonnade reads them itself and checks them against these rules. `fix`
@@ -155,15 +167,18 @@ def page_text() -> str:
     head = ["requires", "found as", "deep"]
     elements = table(["rule", "AnnData", *head], plain_rows(ANNDATA.RULES, KIT / "anndata"))
     frames = table(["rule", "ArtifactDB", *head], plain_rows(ARTIFACTDB.RULES, KIT / "artifactdb"))
-    groups = table(["rule", "requires", "deep"], [_group_row(rule) for rule in COLUMNS.RULES])
-    of_nwb = [[rule.id, rule.clause, rule.requires, "also" if rule.deep else ""] for rule in HDMF.RULES]
-    dynamic = table(["rule", "HDMF", "requires", "deep"], of_nwb)
-    foreign = [GROUPS, groups, TABLES_OF_NWB, dynamic]
-    return "".join([HEAD, rules, ELEMENTS, elements, FRAMES, frames, *foreign, SPARSE, sparse, MIDDLE, others])
+    groups = "".join(heading + _layout_rules(*layouts) for heading, layouts in OTHER_LAYOUTS)
+    return HEAD + rules + ELEMENTS + elements + FRAMES + frames + groups + SPARSE + sparse + MIDDLE + others
 
 
-def _group_row(rule: Rule) -> list[str]:
-    return [rule.id, rule.requires, "only" if rule.deep else ""]
+def _layout_rules(*layouts: str) -> str:
+    """The rules of these layouts, as one table."""
+    rows = [
+        [rule.id, rule.clause, rule.requires, "only" if rule.deep else ""]
+        for layout in layouts
+        for rule in layout_rules()[layout].RULES
+    ]
+    return table(["rule", "clause", "requires", "deep"], rows)
 
 
 def _sparse_row(rule: Rule) -> list[str]:

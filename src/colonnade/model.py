@@ -6,7 +6,7 @@ A `StoredType` describes an HDF5 datatype as plain data. The kinds:
 
 | kind | HDF5 class | other fields that are set |
 | --- | --- | --- |
-| integer, bitfield | INTEGER, BITFIELD | size, order, signed, precision |
+| integer, bitfield | INTEGER, BITFIELD | size, order, signed, precision; tag: what a layout sees a TIME as |
 | float | FLOAT | size, order, precision, mantissa, exponent (bits of each) |
 | boolean | ENUM of FALSE, TRUE and perhaps MISSING | base, members |
 | enum | any other ENUM | base, members |
@@ -132,9 +132,24 @@ class Slabs:
     """
 
 
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A part of each element of a dataset that stores several columns, in another form.
+
+    path: what leads to the part: names of members of compounds, and positions in arrays. Rows of a matrix are arrays,
+    so its columns are positions too.
+
+    >>> cn.Member(("position", 0)).of
+    Plain(codec=None)
+    """
+
+    path: tuple[str | int, ...]
+    of: Plain | Coded = Plain()
+
+
 RowForm = Plain | Coded | Pointers | Lists | Slabs
 """How the rows themselves are stored."""
-Form = RowForm | Masked | Sectioned
+Form = RowForm | Masked | Sectioned | Member
 """How one column is stored. `columns/` has a file for each form: its fetcher and decoder, its encoder and writer."""
 # Called while rows are written: the number of rows done, and the total (None where unknown).
 Progress = Callable[[int, int | None], None]
@@ -221,6 +236,8 @@ def _order_word(stored: StoredType) -> str:
 
 
 def _name_integer(stored: StoredType) -> str:
+    if stored.tag:
+        return stored.tag
     bits = stored.size * 8
     word = "bitfield" if stored.kind == "bitfield" else "int" if stored.signed else "uint"
     used = f" of {stored.precision} bits" if stored.precision not in (0, bits) else ""
@@ -378,9 +395,9 @@ class ColumnInfo:
 
     @property
     def row_form(self) -> RowForm:
-        """The form of the rows themselves, inside a mask or sectioned chunks."""
+        """The form of the rows themselves, inside a mask, sectioned chunks or larger elements."""
         form = self.form
-        while isinstance(form, (Masked, Sectioned)):
+        while isinstance(form, (Masked, Sectioned, Member)):
             form = form.of
         return form
 
@@ -430,6 +447,8 @@ def _around(form: Form, rows: RowForm) -> Form:
             return Masked(_around(of, rows))
         case Sectioned(of):
             return Sectioned(_around(of, rows))
+        case Member(path, _) if isinstance(rows, (Plain, Coded)):
+            return Member(path, rows)
         case _:
             return rows
 
@@ -770,6 +789,10 @@ class Auto:
 
 
 AUTO = Auto()
+SECONDS = StoredType("integer", 8, signed=True, precision=64, tag="time of seconds")
+"""Times of 4 bytes, as PyTables stores them, seen as numbers."""
+MICROSECONDS = replace(SECONDS, tag="time of microseconds")
+"""Times of 8 bytes, as PyTables stores them, seen as numbers."""
 StringStorage = Literal["auto", "fixed", "variable", "categories"]
 
 

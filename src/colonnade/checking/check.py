@@ -24,11 +24,12 @@ from colonnade.indexes.base import Wrong
 from colonnade.layouts import LAYOUTS, Layout, layout_of
 from colonnade.layouts.anndata_differences import face_differences
 from colonnade.layouts.contract import AnyRules, RawTable
+from colonnade.layouts.found import walk_groups_and_tables
 from colonnade.model import Breach, ColumnInfo, Finding, Lists, Masked, Progress, Rule
 from colonnade.nodes import Dataset, Group
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.elements import claims_too_much, dataset_column
-from colonnade.nodes.paths import join_path, walk_groups
+from colonnade.nodes.paths import join_path
 from colonnade.pager.receipts import Receipts
 from colonnade.sparse import verify_sparse
 from colonnade.sparse.opened import SparseTarget
@@ -147,7 +148,7 @@ class Check:
     def file(self, root: Group) -> Findings:
         """Check everything in and below this group."""
         try:
-            for path, group in walk_groups(root):
+            for path, group, _ in walk_groups_and_tables(root):
                 self._group(path, group)
         except CorruptError as error:
             self.report("H1", Breach("error", "/", str(error)))

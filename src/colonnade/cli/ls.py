@@ -14,6 +14,7 @@ from colonnade.layouts import LAYOUTS
 from colonnade.nodes import Group
 from colonnade.nodes.attributes import read_text
 from colonnade.nodes.damage import hdf5_errors
+from colonnade.nodes.dataset_tables import HOME_OF_INDEXES
 from colonnade.nodes.paths import join_path, walk_groups
 from colonnade.nodes.protocols import Child
 from colonnade.table import File, open
@@ -80,6 +81,10 @@ def _objects(file: File) -> Iterator[Facts]:
             where = join_path(path, link.name)
             if where in foreign and link.kind == "dataset":
                 yield _foreign_entry(foreign[where])
+                continue
+            if where in tables and link.kind == "dataset" and link.name not in parts:
+                inside.add(join_path(path, HOME_OF_INDEXES))
+                yield _table_entry(file, where)[0]
                 continue
             if where in sparse and link.name not in parts:
                 yield _sparse_entry(file, where)

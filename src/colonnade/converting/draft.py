@@ -50,7 +50,8 @@ class TableDraft:
         target.check_path(path)
         file._write(path, self.draft, "error", progress)
         group = editable(group_at(file._handle.root, path))
-        own = (*former.group_attributes, *target.group_attributes)
+        reserved = self.table._layout.reserved_attributes(self.source.group)
+        own = (*former.group_attributes, *reserved, *target.group_attributes)
         copy_user_attributes(self.source.group, group, own, kept=(TITLE_ATTRIBUTE, *STRING_ATTRIBUTES))
         written = file[path]
         opened = {column.name: open_node(group, column.link or column.name) for column in written.info.members}

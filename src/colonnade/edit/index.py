@@ -16,11 +16,13 @@ from colonnade.dataclass import dataclass, replace
 from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.indexes import KINDS, kind_in_file, refusal
 from colonnade.indexes.base import BAD_INDEX, Builder, Digests, Index, Options, Wrong
-from colonnade.layouts import Layout, layout_of
+from colonnade.layouts import Layout
 from colonnade.layouts.contract import IndexHome
+from colonnade.layouts.found import table_at
 from colonnade.layouts.index_home import OpenIndex, PlacedIndex, discard_index, stored_bytes
 from colonnade.model import ColumnInfo, IndexInfo, Progress, TableInfo
 from colonnade.nodes import Group
+from colonnade.nodes.dataset_tables import is_dataset_table
 from colonnade.nodes.paths import editable, is_dataset
 from colonnade.nodes.row_views import stored_parts
 from colonnade.pager.receipts import Receipts
@@ -254,12 +256,11 @@ def _may_share(ours: set[int] | None, theirs: set[int] | None) -> bool:
 
 def _row_addresses(group: Group, path: str) -> set[int] | None:
     """The addresses of the rows of another table's columns; None where they cannot be determined."""
-    other = group.open_group(path)
-    layout = layout_of(other) if other is not None else None
-    if other is None:
-        return set()
-    if layout is None:  # a table whose layout was asked for
-        return None
+    root = group.parent if is_dataset_table(group) else group
+    found = table_at(root, path)
+    if found is None:
+        return set() if root.open_group(path) is None else None  # a table whose layout was asked for
+    other, layout = found
     try:
         return _addresses(other, layout, layout.describe(other, path).members)
     except (FormatError, UnsupportedError):

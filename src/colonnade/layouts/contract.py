@@ -288,6 +288,10 @@ def _no_target(_group: Group, _column: ColumnInfo) -> None:
     pass
 
 
+def _no_further(_group: Group) -> tuple[str, ...]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A group that could be read as a table, by its headers. is_likely: whether all of it looks like one."""
@@ -325,6 +329,7 @@ class Layout:
     companions: Callable[[ColumnInfo], tuple[str, ...]] = _no_companions
     row_target: Callable[[Group, ColumnInfo], str | None] = _no_target
     group_attributes: tuple[str, ...] = ()  # reserved: set by the layout only
+    further_attributes: Callable[[Group], tuple[str, ...]] = _no_further  # those of one table
     column_attributes: tuple[str, ...] = ()
     unnamed_labels: str = "index"  # the name of labels without a name
     needs_labels: bool = False  # if rows have no labels, row numbers are stored as labels
@@ -332,11 +337,16 @@ class Layout:
     keeps_masks: bool = False  # can store a mask of missing rows next to the values
     keeps_pandas_notes: bool = False  # can store what pandas knows about a column or frame
     parts: tuple[str, ...] = ()  # members of a table's group that do not belong to a single column
+    is_of_datasets: bool = False  # its tables are datasets, which `is_table` is given as `DatasetTable`
     names_are_links: bool = True  # the name of a column is also its link name in the group
 
     def can_read(self, group: Group) -> bool:
         """Whether a group can be read as a table of the layout when it is asked for."""
         return self.is_table(group) or (self.could_be is not None and self.could_be(group) is not None)
+
+    def reserved_attributes(self, group: Group) -> tuple[str, ...]:
+        """The names of attributes of a table that the layout sets."""
+        return (*self.group_attributes, *self.further_attributes(group))
 
     @property
     def reading(self) -> Describe:

@@ -114,7 +114,8 @@ def write(
     """Write data as a table into a new or an existing HDF5 file.
 
     data: an Arrow, pandas, polars or DuckDB table (anything with __arrow_c_stream__), a dict of arrays, a NumPy record
-    array, or an iterator of such batches (streamed, bounded memory). table: where in the file, "/" for the root. mode:
+    array, a compound dataset of h5py or a table of PyTables (streamed), or an iterator of such batches (streamed,
+    bounded memory). table: where in the file, "/" for the root. mode:
     what to do if the table exists: "error", "replace", or "append" (the options of the table then apply). progress:
     called with the rows written so far and the rows in all (None where unknown); with `index`, the rows read for each
     indexed column count as well.
@@ -136,6 +137,7 @@ def write(
     4
     """
     from colonnade.edit.create import TableOptions, refuse_unknown
+    from colonnade.table.other_tables import as_rows
 
     refuse_unknown(unknown, "write", write)
     options = TableOptions(
@@ -143,7 +145,7 @@ def write(
         index=index, layout=layout, version=version, directory=directory, anndata=anndata,
         allow_reserved=allow_reserved,
     )  # fmt: skip
-    write_with(target, data, table, mode, options, progress)
+    write_with(target, as_rows(data), table, mode, options, progress)
 
 
 def write_with(

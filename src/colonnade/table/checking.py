@@ -9,6 +9,7 @@ from typing import Any
 from colonnade.checking import Check, Findings, Fixed, apply_repairs, layout_rules, not_hdf5, not_located, plan_repairs
 from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.layouts import LAYOUTS, located, named_layout
+from colonnade.layouts.found import table_at
 from colonnade.model import Progress
 from colonnade.pager.options import Links, Target
 from colonnade.table.file import File, open
@@ -91,7 +92,8 @@ def _check(
         if table is None:
             return check.file(root)
         path = file._absolute(table)
-        group = root.open_group(path)
+        found = table_at(root, path, asked)
+        group = root.open_group(path) if found is None else found[0]
         if group is None:
             raise file._not_a_table(table, group)
         return check.table(group, path)

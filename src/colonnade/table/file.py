@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from colonnade import writing
 from colonnade.errors import ConflictError, FormatError, TableNotFound, UnsupportedError, UsageError
-from colonnade.layouts import Layout, follow_file, later_revision, layout_of, listed_columns, located, named_layout
+from colonnade.layouts import Layout, follow_file, later_revision, layout_of, located, named_layout
+from colonnade.layouts.found import table_at, walk_tables
 from colonnade.model import ColumnOptions, Progress, TableInfo
 from colonnade.nodes import Dataset, Group
 from colonnade.nodes.attributes import Attributes, read_values
@@ -222,7 +223,8 @@ class File(Sealed):
 
     def _layout_tables(self) -> list[str]:
         """The paths of the tables that a layout describes."""
-        return [path for path, group in walk_groups(self._handle.root, listed_columns) if layout_of(group) is not None]
+        foreign = self._foreign_tables()
+        return [path for path, _, _ in walk_tables(self._handle.root) if path not in foreign]
 
     def _foreign_tables(self) -> dict[str, ForeignTable]:
         """Objects that can be read as tables although no layout describes them, by path."""
@@ -235,20 +237,28 @@ class File(Sealed):
         from colonnade.layouts.foreign_tables import foreign_tables
 
         foreign = foreign_tables(root)
-        return {path: table for path, table in foreign.items() if not self._has_table(path)}
+        return {path: table for path, table in foreign.items() if not self._has_group_table(path)}
 
     def _tables_as(self, layout: str) -> list[str]:
-        """The paths of all groups that can be read as tables of a layout."""
+        """The paths of all objects that can be read as tables of a layout; of datasets, those that declare it."""
         known = named_layout(layout)
         root = self._handle.root
+        if known.is_of_datasets:
+            return self._consistent(lambda: [path for path, _, found in walk_tables(root) if found is known])
         return self._consistent(lambda: [path for path, group in walk_groups(root) if known.can_read(group)])
 
     def _has_table(self, path: str) -> bool:
         """Whether a layout describes the table at a path."""
-        group = self._handle.root.open_group(self._absolute(path))
-        if group is None or self._read_as is None:
-            return group is not None and layout_of(group) is not None
-        return named_layout(self._read_as).can_read(group)
+        return table_at(self._handle.root, self._absolute(path), self._read_as_layout) is not None
+
+    @property
+    def _read_as_layout(self) -> Layout | None:
+        return None if self._read_as is None else named_layout(self._read_as)
+
+    def _has_group_table(self, path: str) -> bool:
+        """Whether the group at a path is a table of a layout."""
+        group = self._handle.root.open_group(path)
+        return group is not None and layout_of(group) is not None
 
     def sparse_arrays(self) -> list[str]:
         """The paths of all sparse arrays, which no HDF5 library reads: `colonnade.open_sparse(file, path)` does.
@@ -359,22 +369,17 @@ class File(Sealed):
         asked: the name of a layout; by default the one that the group declares.
         """
         whole = self._absolute(path)
-        group = self._handle.root.open_group(whole)
-        layout = None
-        if asked is not None:
-            layout = named_layout(asked)
-            if group is not None and not layout.can_read(group):
+        layout = None if asked is None else named_layout(asked)
+        found = table_at(self._handle.root, whole, layout)
+        is_foreign = found is not None and found[1].is_of_datasets and asked is None and whole in self._foreign_tables()
+        if found is None or is_foreign:
+            if asked is not None and self._handle.root.has_link(whole):
                 raise UsageError(f"{path} of {self.name} cannot be read as a table of layout {asked!r}", path=path)
+            raise self._not_a_table(path, self._handle.root.open_group(whole))
+        group, layout = found
+        if asked is not None:
             self._asked_layouts[whole] = layout
-        elif group is not None:
-            layout = layout_of(group)
-        if group is None or layout is None:
-            raise self._not_a_table(path, group)
         return group, layout, layout.describe(group, whole)
-
-    def _layout_at(self, path: str, group: Group) -> Layout | None:
-        """The layout in which the table at a path was opened, or else the one that its group declares."""
-        return self._asked_layouts.get(path) or layout_of(group)
 
     def _absolute(self, path: str) -> str:
         """The path from the file's root; a path without a leading slash starts at the group that was opened."""
@@ -468,6 +473,7 @@ class File(Sealed):
         (['/events', '/other'], 'Two rows')
         """
         from colonnade.edit.create import TableOptions, prepare, refuse_unknown
+        from colonnade.table.other_tables import as_rows
 
         refuse_unknown(unknown, "create", File.create)
         options = TableOptions(
@@ -475,7 +481,7 @@ class File(Sealed):
             index=index, layout=layout, version=version, directory=directory, anndata=anndata,
             allow_reserved=allow_reserved,
         )  # fmt: skip
-        self._write(table, prepare(data, options), mode, progress)
+        self._write(table, prepare(as_rows(data), options), mode, progress)
         return self[table]
 
     def _write(self, table: str, draft: Draft, mode: WriteMode, progress: Progress | None) -> None:
@@ -654,10 +660,10 @@ class File(Sealed):
     def _row_datasets(self, path: str, name: str) -> list[Dataset | None]:
         """The datasets that hold the rows of a column: its values or codes, its mask, its heap. None: it does not
         exist."""
-        group = self._handle.root.open_group(path)
-        layout = self._layout_at(path, group) if group is not None else None
-        if group is None or layout is None:
+        found = table_at(self._handle.root, path, self._asked_layouts.get(path))
+        if found is None:
             return [None]
+        group, layout = found
         try:
             column = layout.describe(group, path).by_name.get(name)
             rows, companion = layout.open_column(group, column) if column is not None else (None, None)

@@ -20,6 +20,7 @@ from colonnade.model import (
     Finding,
     IndexInfo,
     LibraryRead,
+    Member,
     Progress,
     StringStorage,
     TableInfo,
@@ -87,7 +88,9 @@ class Table(ChangeableRows, ArrangedColumns):
         4
         """
         from colonnade.edit import change as changes
+        from colonnade.table.other_tables import as_rows
 
+        data = as_rows(data)
         with self._file._change(resized=self.path):
             opened = self._opened_for_change()
             writers_before = self._writers if self._writers_of == self._generation else None
@@ -566,8 +569,10 @@ class Table(ChangeableRows, ArrangedColumns):
         def read() -> dict[str, object]:
             self._look()
             if name is None:
-                return read_values(self._group, self._layout.group_attributes, only)
+                return read_values(self._group, self._layout.reserved_attributes(self._group), only)
             column = self._column(name)
+            if isinstance(column.form, Member):
+                return {}
             if column.storage == "sectioned":
                 from colonnade.columns.raw import is_sectioned
 
@@ -582,7 +587,7 @@ class Table(ChangeableRows, ArrangedColumns):
     def _change_attributes(self, name: str | None, new: Mapping[str, object], without: tuple[str, ...]) -> None:
         from colonnade.edit import change as changes
 
-        owned = self._layout.group_attributes if name is None else self._layout.column_attributes
+        owned = self._layout.reserved_attributes(self._group) if name is None else self._layout.column_attributes
         what = f"table {self.path}" if name is None else f"column {name!r}"
         check_names((*new, *without), owned, Table if name is None else Column, what)
         with self._file._change():
