@@ -105,12 +105,6 @@ indexes and changes nothing else of them.
 
 """
 
-OTHER_LAYOUTS = (
-    (GROUPS, ("columns",)),
-    (TABLES_OF_NWB, ("hdmf",)),
-    (RECORDS, ("compound", "pytables")),
-)
-
 SPARSE = """
 ## Sparse arrays
 No HDF5 library opens arrays in sectioned chunks; colonnade reads them itself and checks them against these rules. `fix`
@@ -124,6 +118,12 @@ These rules apply to tables of vaex, and with `--layout columns` to any group wh
 MATLAB). Members that are not columns are notes, except in a table of vaex, where they are errors or warnings.
 
 """
+
+OTHER_LAYOUTS = (
+    (GROUPS, ("columns",)),
+    (TABLES_OF_NWB, ("hdmf",)),
+    (RECORDS, ("compound", "pytables")),
+)
 
 MIDDLE = """
 ## Rule ids without a file in the kit
