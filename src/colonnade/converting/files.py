@@ -238,7 +238,9 @@ class _Conversion:
         with open_file(target, "w") as file:
             reported = _Progress(progress, sum(self.sizes.values()))
             places = [
-                at for draft in self.drafts.values() for at in draft.table._layout.conversion.left_out(draft.source)
+                at
+                for draft in self.drafts.values()
+                for at in draft.table._layout.conversion.replaced_objects(draft.source)
             ]
             self._copy(root, file, places, reported)
             for path, draft in self.drafts.items():
@@ -246,7 +248,11 @@ class _Conversion:
                 self._build_indexes(draft, file, path)
                 self.done.notes += draft.table._layout.conversion.lost(draft.source)
                 reported.before += self.sizes[path]
-            lenient = {at: path for path, group in groups.items() if self._is_lenient(path) and (at := group.address)}
+            lenient = {
+                at: path
+                for path, draft in self.drafts.items()
+                if self._is_lenient(path) and (at := draft.source.group.address)
+            }
             if lenient:
                 refer_to_tables(root, file._handle.root, lenient)
             for path in {path.rsplit("/", 1)[0] or "/" for path in self.drafts}:

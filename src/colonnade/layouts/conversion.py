@@ -107,7 +107,7 @@ class Conversion:
         """Whether a table is part of an object that is copied whole; `tables` are the paths of all tables."""
         return False
 
-    def left_out(self, table: SourceTable) -> list[int]:
+    def replaced_objects(self, table: SourceTable) -> list[int]:
         """The addresses of the objects that are not copied into the new file, because they belong to the table."""
         return [] if table.group.address is None else [table.group.address]
 

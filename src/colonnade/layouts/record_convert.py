@@ -36,9 +36,9 @@ class RecordConversion(Conversion):
         dataset = root.open_dataset(path)
         return dataset is not None and dataset.attribute_storage(ENCODING) is not None
 
-    def left_out(self, table: SourceTable) -> list[int]:
+    def replaced_objects(self, table: SourceTable) -> list[int]:
         names = [HOME_OF_INDEXES]
-        return [*super().left_out(table), *(at for name in names if (at := self.next_to(table, name)) is not None)]
+        return [*super().replaced_objects(table), *(at for name in names if (at := self.next_to(table, name)) is not None)]
 
     def next_to(self, table: SourceTable, name: str) -> int | None:
         """The address of an object in the group of the dataset."""

@@ -11,9 +11,9 @@ from colonnade.layouts.record_convert import RecordConversion, dataset_name
 class PyTablesConversion(RecordConversion):
     """As of other compound datasets."""
 
-    def left_out(self, table: SourceTable) -> list[int]:
+    def replaced_objects(self, table: SourceTable) -> list[int]:
         own = self.next_to(table, names.INDEXES_OF + dataset_name(table))
-        return [*super().left_out(table), *([] if own is None else [own])]
+        return [*super().replaced_objects(table), *([] if own is None else [own])]
 
     def lost(self, table: SourceTable) -> list[str]:
         return [
