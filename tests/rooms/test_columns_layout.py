@@ -391,6 +391,15 @@ def test_row_and_column_attributes_of_loom(tmp_path: Path) -> None:
     assert command[:2] == ["colonnade", "head"]
     result = CliRunner().invoke(main, [*command[1:], "--json"])
     assert json.loads(result.output)["rows"][0] == {"Gene": "a", "chr": 0}
+    new = tmp_path / "new.h5"
+    result = CliRunner().invoke(
+        main, ["convert", str(path), str(new), "--source-layout", "/col_attrs=columns", "--json"]
+    )
+    assert json.loads(result.output)["tables"] == ["/col_attrs"]
+    assert cn.read(new, "col_attrs").equals(cn.read(path, "col_attrs", layout="columns"))
+    with h5py.File(new) as h5:  # the rest of the file is copied
+        assert h5["matrix"].shape == (3, 4) and set(h5["row_attrs"]) == {"Gene", "chr"}
+    assert CliRunner().invoke(main, ["convert", str(path), str(new), "--force", "--source-layout", "x"]).exit_code == 2
     content = path.read_bytes()
     with cn.open(path, "r+") as file, pytest.raises(UsageError, match="index_file"):
         file.table("col_attrs", layout="columns").build_index("age", "sorted_rows")
