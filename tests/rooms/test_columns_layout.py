@@ -400,6 +400,8 @@ def test_row_and_column_attributes_of_loom(tmp_path: Path) -> None:
     with h5py.File(new) as h5:  # the rest of the file is copied
         assert h5["matrix"].shape == (3, 4) and set(h5["row_attrs"]) == {"Gene", "chr"}
     assert CliRunner().invoke(main, ["convert", str(path), str(new), "--force", "--source-layout", "x"]).exit_code == 2
+    with pytest.raises(UsageError, match="source_layouts"):
+        cn.convert(path, tmp_path / "new.csv", source_layouts={"/col_attrs": "columns"})
     content = path.read_bytes()
     with cn.open(path, "r+") as file, pytest.raises(UsageError, match="index_file"):
         file.table("col_attrs", layout="columns").build_index("age", "sorted_rows")

@@ -110,6 +110,11 @@ def convert(
         TextOptions(named_types(types), missing, delimiter),
     )
     row_files.check_text_options(files)
+    if source_layouts and (files.source is not None or files.target is not None):
+        raise UsageError(
+            "source_layouts (--source-layout) is for HDF5 files. To write the rows of one table, use Table.write, or "
+            "colonnade where TABLE true --layout NAME -o FILE"
+        )
     if files.target is not None:
         for option in [name for name, value in (("layout", layout), ("version", version)) if value is not None]:
             raise UsageError(f"{option} is for HDF5 files, {path} is {files.target.name}")
