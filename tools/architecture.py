@@ -141,6 +141,10 @@ def layout_names() -> set[str]:
     return {path.parent.name for path in (SOURCE / "layouts").glob("*/__init__.py")}
 
 
+KEYS_OF_FACTS = {"columns"}
+"""Names of layouts that are also keys of facts about tables: only imports show that a file names such a layout."""
+
+
 def files_naming_layouts() -> list[str]:
     """The files above the layouts that import from the folder of a layout, or compare with its name."""
     floor = place_of("layouts")
@@ -160,7 +164,7 @@ def _names_layout(path: Path) -> bool:
             else [key for key in node.keys if key is not None] if isinstance(node, ast.Dict)
             else []
         )  # fmt: skip
-        if any(isinstance(part, ast.Constant) and part.value in layouts for part in compared):
+        if any(isinstance(part, ast.Constant) and part.value in layouts - KEYS_OF_FACTS for part in compared):
             return True
     return False
 

@@ -236,17 +236,17 @@ def write_netcdf(h5: h5py.File) -> None:
     """What netCDF4 1.7 writes (compared with its files)."""
     h5.attrs["title"] = np.bytes_(b"Buoys")
 
-    def dimension(name: str, length: int) -> h5py.Dataset:
-        scale = h5.create_dataset(name, shape=(length,), dtype=">f4")
+    def dimension(name: str, length: int) -> Any:
+        scale: Any = h5.create_dataset(name, shape=(length,), dtype=">f4")
         scale.make_scale(f"This is a netCDF dimension but not a netCDF variable.{length:10d}")
         return scale
 
     obs, strlen = dimension("obs", 4), dimension("strlen", 3)
-    lat = h5.create_dataset("lat", data=np.arange(3, dtype="f4"))
+    lat: Any = h5.create_dataset("lat", data=np.arange(3, dtype="f4"))
     lat.make_scale("lat")
 
-    def variable(name: str, values: np.ndarray, *scales: h5py.Dataset, **attributes: Any) -> None:
-        dataset = h5.create_dataset(name, data=values)
+    def variable(name: str, values: np.ndarray, *scales: Any, **attributes: Any) -> None:
+        dataset: Any = h5.create_dataset(name, data=values)
         for axis, scale in enumerate(scales):
             dataset.dims[axis].attach_scale(scale)
         for key, value in attributes.items():
@@ -277,6 +277,8 @@ def test_variables_that_share_a_dimension_are_columns(tmp_path: Path) -> None:
             "time": [datetime(2000, 1, 1), datetime(2000, 1, 2, 12), datetime(2000, 1, 3), None],
         }
         assert (table["temp"].units, table["temp"].description) == ("K", "temperature")
+        assert table[1:4:2].to_arrow()["temp"].to_pylist() == [None, None]
+        assert table[::2].to_arrow()["temp"].to_pylist() == [685 * 0.01 + 273.15, 885 * 0.01 + 273.15]
         assert table.where("time > '2000-01-01' and temp < 300").row_numbers().tolist() == [2]
         assert {problem.path for problem in table.problems} == {"/crs", "/grid", "/lat", "/obs", "/strlen"}
         assert {problem.severity for problem in table.problems} == {"note"}
@@ -389,6 +391,17 @@ def test_row_and_column_attributes_of_loom(tmp_path: Path) -> None:
     assert command[:2] == ["colonnade", "head"]
     result = CliRunner().invoke(main, [*command[1:], "--json"])
     assert json.loads(result.output)["rows"][0] == {"Gene": "a", "chr": 0}
+    new = tmp_path / "new.h5"
+    result = CliRunner().invoke(
+        main, ["convert", str(path), str(new), "--source-layout", "/col_attrs=columns", "--json"]
+    )
+    assert json.loads(result.output)["tables"] == ["/col_attrs"]
+    assert cn.read(new, "col_attrs").equals(cn.read(path, "col_attrs", layout="columns"))
+    with h5py.File(new) as h5:  # the rest of the file is copied
+        assert h5["matrix"].shape == (3, 4) and set(h5["row_attrs"]) == {"Gene", "chr"}
+    assert CliRunner().invoke(main, ["convert", str(path), str(new), "--force", "--source-layout", "x"]).exit_code == 2
+    with pytest.raises(UsageError, match="source_layouts"):
+        cn.convert(path, tmp_path / "new.csv", source_layouts={"/col_attrs": "columns"})
     content = path.read_bytes()
     with cn.open(path, "r+") as file, pytest.raises(UsageError, match="index_file"):
         file.table("col_attrs", layout="columns").build_index("age", "sorted_rows")
@@ -669,3 +682,62 @@ def test_commands_take_an_index_file(theirs: Path, tmp_path: Path) -> None:
     assert run("count", "y == 7")["count"] == 1000
     assert [one["kind"] for one in run("index", "drop", "y=bitmap")["dropped"]] == ["bitmap"]
     assert len(run("index", "ls")["tables"][0]["indexes"]) == 1
+
+
+# -- hostile bytes --
+
+
+def use_all(path: Path, table: str) -> None:
+    """Everything that reads: no error but ours may come out."""
+    try:
+        with cn.open(path, library="never") as file:
+            found = file.table(table, layout="columns")
+            for name in [*found.columns]:
+                try:
+                    found[name].to_arrow()
+                    found[name].attrs.get("unit")
+                    found[1:4:2].select(name).to_arrow()
+                except ColonnadeError:
+                    continue
+    except ColonnadeError:
+        pass
+
+
+@pytest.mark.parametrize(("write", "table"), [(write_vaex, "/table"), (write_netcdf, "/")])
+def test_changed_bytes_give_errors_of_ours_only(tmp_path: Path, write: Write, table: str) -> None:
+    content = file_of(tmp_path, write).read_bytes()
+    random = np.random.default_rng(20261119)
+    path = tmp_path / "changed.h5"
+    for _ in range(60):
+        changed = bytearray(content)
+        for place in random.integers(0, len(changed), random.integers(1, 12)):
+            changed[place] = random.choice([0, 1, 0x7F, 0x80, 0xFF, int(random.integers(0, 256))])
+        path.write_bytes(bytes(changed))
+        use_all(path, table)
+        assert all(finding.path for finding in cn.check(path, layout="columns", deep=True))
+
+
+def test_changed_bytes_of_an_index_file_never_change_an_answer(theirs: Path, tmp_path: Path) -> None:
+    indexes = tmp_path / "i.h5"
+    with cn.open(theirs) as file:
+        table = file.table("g", layout="columns")
+        table.build_index({"y": ["chunk_minmax", "bitmap"]}, index_file=indexes)
+        expected = table.where("y == 7").row_numbers().tolist()
+    content = indexes.read_bytes()
+    random = np.random.default_rng(20261119)
+    n_opened = 0
+    for _ in range(40):
+        changed = bytearray(content)
+        for place in random.integers(0, len(changed), 20):
+            changed[place] = int(random.integers(0, 256))
+        indexes.write_bytes(bytes(changed))
+        try:
+            with cn.open(theirs, index_file=indexes, library="never") as file:
+                n_opened += 1
+                table = file.table("g", layout="columns")
+                assert table.where("y == 7").row_numbers().tolist() == expected
+                assert not any(index.trusted for index in table.indexes)
+                assert all(finding.path for finding in table.verify_indexes())
+        except ColonnadeError as error:
+            assert "i.h5" in str(error), error
+    assert n_opened

@@ -350,6 +350,10 @@ def append(
 @click.option("--format", "form", type=click.Choice(FILE_FORMATS), help="The format of TARGET.  [default: by suffix]")
 @click.option("--source-format", type=click.Choice(FILE_FORMATS), help="The format of SOURCE.  [default: by suffix]")
 @click.option(
+    "--source-layout", "source_layouts", multiple=True, metavar="PATH=LAYOUT",
+    help="Read a group of SOURCE as a table of a layout, such as /col_attrs=columns; repeatable.",
+)  # fmt: skip
+@click.option(
     "--types", multiple=True, metavar="COLUMN=TYPE,...", help="Types of columns of CSV or JSON lines, as in id=uint64."
 )
 @missing_option
@@ -358,7 +362,7 @@ def append(
 def convert(
     source: str, target: str, layout: str | None, version: str | None, directory: bool, table: str | None,
     form: str | None, source_format: str | None, types: tuple[str, ...], missing: tuple[str, ...],
-    delimiter: str | None, overwrite: bool, as_json: bool,
+    delimiter: str | None, source_layouts: tuple[str, ...], overwrite: bool, as_json: bool,
 ) -> int:  # fmt: skip
     """Write SOURCE as TARGET in another layout or format.
 
@@ -373,7 +377,8 @@ def convert(
     """
     from colonnade.cli.rewrite import WantedOptions, convert_file
 
-    wanted = WantedOptions(layout, version, directory, overwrite, table, form, source_format, types, missing, delimiter)
+    wanted = WantedOptions(layout, version, directory, overwrite, table, form, source_format, types, missing, delimiter,
+                           source_layouts)  # fmt: skip
     return convert_file(source, target, wanted, as_json)
 
 

@@ -125,10 +125,10 @@ def _table_entry(file: File, path: str) -> tuple[Facts, set[str]]:
 def _offer(file: File, path: str, group: Group) -> Facts | None:
     """What a group could be read as, if all of it looks like a table: the layout, its size, and a command."""
     for name, layout in LAYOUTS.items():
-        found = layout.could_be(group) if layout.could_be is not None else None
-        if found is not None and found.is_likely:
+        candidate = layout.could_be(group) if layout.could_be is not None else None
+        if candidate is not None and candidate.is_likely:
             command = shlex.join(["colonnade", "head", file.name, path, "--layout", name])
-            return {"layout": name, "rows": found.n_rows, "columns": found.n_columns, "command": command}
+            return {"layout": name, "rows": candidate.n_rows, "columns": candidate.n_columns, "command": command}
     return None
 
 

@@ -114,10 +114,12 @@ class WantedOptions:
     types: Sequence[str] = ()
     missing: Sequence[str] = ()
     delimiter: str | None = None
+    source_layouts: Sequence[str] = ()
 
 
 def convert_file(source: str, target: str, wanted: WantedOptions, as_json: bool) -> int:
-    options = {**asdict(wanted), "types": parse_types(wanted.types)}
+    layouts = dict(_path_and_layout(text) for text in wanted.source_layouts)
+    options = {**asdict(wanted), "types": parse_types(wanted.types), "source_layouts": layouts}
     is_hdf5 = row_format(Path(source), wanted.source_format, True) is row_format(Path(target), wanted.format, False)
     counting = counting_bytes if is_hdf5 else counting_rows
     with counting(f"converting {source}") as progress:
@@ -137,6 +139,14 @@ def convert_file(source: str, target: str, wanted: WantedOptions, as_json: bool)
         console.print(cell("it has no table that can be written in another layout (`colonnade ls` lists its contents)"))
         return FINDINGS
     return FINE
+
+
+def _path_and_layout(text: str) -> tuple[str, str]:
+    """The parts of PATH=LAYOUT."""
+    path, sign, layout = text.rpartition("=")
+    if not sign or not path:
+        raise UsageError(f"--source-layout {text} is not PATH=LAYOUT, such as /col_attrs=columns")
+    return path, layout
 
 
 def copy_file(source: str, target: str, force: bool, as_json: bool) -> int:

@@ -71,6 +71,7 @@ def convert(
     types: Mapping[str, pa.DataType | str] | None = None,
     missing: Sequence[str] = (),
     delimiter: str | None = None,
+    source_layouts: Mapping[str, str] | None = None,
 ) -> Converted:
     """Write a file again in another layout or format: HDF5, CSV, TSV, JSON lines, Arrow or Parquet.
 
@@ -87,6 +88,8 @@ def convert(
     the target. Several tables become files of a format in a folder: name a new folder, and the format. types, missing:
     of a CSV, TSV or JSON-lines source, {column: Arrow type}, and strings that mean a missing value besides the empty
     field. delimiter: of CSV. What the target cannot hold is refused by name, or reported in `notes`.
+
+    source_layouts: {path: layout} of groups in an HDF5 source to be read as `File.table(path, layout)` reads them.
 
     progress: called with bytes done and in all; with rows if one of the files is not HDF5.
 
@@ -108,6 +111,11 @@ def convert(
         TextOptions(named_types(types), missing, delimiter),
     )
     row_files.check_text_options(files)
+    if source_layouts and (files.source is not None or files.target is not None):
+        raise UsageError(
+            "source_layouts (--source-layout) is for HDF5 files. To write the rows of one table, use Table.write, or "
+            "colonnade where TABLE true --layout NAME -o FILE"
+        )
     if files.target is not None:
         for option in [name for name, value in (("layout", layout), ("version", version)) if value is not None]:
             raise UsageError(f"{option} is for HDF5 files, {path} is {files.target.name}")
@@ -117,6 +125,7 @@ def convert(
     into = _directory_layout() if directory and layout is None else _layout(target, layout)
     named_layout(into).create(version, directory)  # refuses what the layout does not have
     options: LayoutOptions = {"version": version, "directory": directory}
+    asked = dict(source_layouts or {})
     if path.exists() and not overwrite:
         raise UsageError(f"{path} already exists (overwrite=True, or --force, replaces it)")
     if files.source is not None and not isinstance(source, File):
@@ -125,11 +134,11 @@ def convert(
     if table is not None:
         raise UsageError("table (--table) is for row files: every table of an HDF5 file is converted")
     if isinstance(source, File):
-        return _converted(source, target, into, options, progress)
+        return _converted(source, target, into, options, progress, asked)
     if path.exists() and Path(source).exists() and Path(located(source)[0]).samefile(located(target)[0]):
         raise UsageError("a file cannot be converted into itself: name another target")
     with open_file(source) as file:
-        return _converted(file, target, into, options, progress)
+        return _converted(file, target, into, options, progress, asked)
 
 
 def _convert_to_row_file(
@@ -158,11 +167,16 @@ def _convert_to_row_file(
 
 
 def _converted(
-    source: File, target: str | os.PathLike[str], layout: str, options: LayoutOptions, progress: Progress | None
+    source: File,
+    target: str | os.PathLike[str],
+    layout: str,
+    options: LayoutOptions,
+    progress: Progress | None,
+    asked: Mapping[str, str],
 ) -> Converted:
     if options["directory"]:
         return _into_directory(source, Path(target), layout, options, progress)
-    return _Conversion(source, layout, options).run(target, progress)
+    return _Conversion(source, layout, options, asked).run(target, progress)
 
 
 def _into_directory(
@@ -210,16 +224,17 @@ def _layout(target: str | os.PathLike[str], layout: str | None) -> str:
 class _Conversion:
     """One conversion: everything to be converted is checked before anything is written."""
 
-    def __init__(self, source: File, layout: str, options: LayoutOptions) -> None:
+    def __init__(self, source: File, layout: str, options: LayoutOptions, asked: Mapping[str, str]) -> None:
         self.source = source
         self.done = Converted(layout)
         self.drafts: dict[str, TableDraft] = {}
         self.sizes: dict[str, int] = {}
-        paths = source._consistent(source._layout_tables)
+        layouts = {source._absolute(path): name for path, name in asked.items()}
+        paths = list(dict.fromkeys([*source._consistent(source._layout_tables), *layouts]))
         for path in paths:
             if any(path.startswith(f"{other}/") for other in paths):
                 continue  # the second face of a frame, which goes where that goes; others are refused with their table
-            table = source[path]
+            table = source.table(path, layouts.get(path))
             has_layout = table.layout == layout and table._layout.sidecars is None
             if has_layout or table._layout.conversion.is_copied(source._handle.library_root, path, paths):
                 self.done.copied.append(path)

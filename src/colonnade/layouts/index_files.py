@@ -19,7 +19,7 @@ from colonnade.model import ColumnInfo, TableInfo
 from colonnade.nodes import Dataset, EditableDataset, EditableGroup, Group, attributes
 
 MARK = "COLONNADE_INDEX_FILE"
-VERSION = "1.0"
+INDEX_FILE_VERSION = "1.0"
 SOURCE = "source"
 
 

@@ -80,7 +80,7 @@ class RowView(ABC):
         if step == 1 or count <= 1:
             yield self.image(start, count, owned)
         elif step <= MOST_STEP:
-            yield self.image(start, (count - 1) * step + 1, owned)[::step]
+            yield np.ascontiguousarray(self.image(start, (count - 1) * step + 1, owned)[::step])
         else:
             images = [self.image(row, 1, owned) for row in range(start, start + count * step, step)]
             yield np.concatenate(images)
@@ -201,10 +201,10 @@ class OffsetStrings(RowView):
         wrong = (offsets[:-1] < 0) | (offsets[1:] < offsets[:-1]) | (offsets[1:] > self._n_bytes)
         if wrong.any():
             at = int(np.argmax(wrong))
-            found = f"bytes {offsets[at]} to {offsets[at + 1]}"
+            span = f"bytes {offsets[at]} to {offsets[at + 1]}"
             expected = f"increasing offsets of at most {self._n_bytes}"
             raise CorruptError(
-                f"found {found!r}, expected {expected}", path=self.path, row=start + at, expected=expected, found=found
+                f"found {span!r}, expected {expected}", path=self.path, row=start + at, expected=expected, found=span
             )
         first, total = int(offsets[0]), int(offsets[-1] - offsets[0])
         if total > min(limits.now.heap_row_bytes, _MOST_OFFSET):

@@ -12,7 +12,7 @@ from colonnade import writing
 from colonnade.edit.index import Indexes, KeptElsewhere
 from colonnade.errors import FormatError, UsageError
 from colonnade.indexes.base import Options
-from colonnade.layouts.index_files import MARK, VERSION, IndexFileHome
+from colonnade.layouts.index_files import INDEX_FILE_VERSION, MARK, IndexFileHome
 from colonnade.model import Progress
 from colonnade.nodes import Group, attributes
 from colonnade.nodes.paths import editable
@@ -78,8 +78,8 @@ class IndexFile:
     def drop(self, table: Table, column: str, kinds: Sequence[str] | None) -> int:
         """Remove the indexes of a column, or those of some kinds; returns how many there were. One commit."""
         known = self.indexes(table)
-        found = [] if known is None else [one.info for one in known.open() if one.info.column == column]
-        if not any(kinds is None or one.kind in kinds for one in found):
+        infos = [] if known is None else [index.info for index in known.open() if index.info.column == column]
+        if not any(kinds is None or info.kind in kinds for info in infos):
             return 0
         with self._changing(table) as indexes:
             return indexes.drop(column, kinds)
@@ -88,10 +88,10 @@ class IndexFile:
         """After a verification: save the receipts of correct indexes, if neither file has changed meanwhile."""
         if self._file is None or state != file_state(self._source_path):
             return
-        kept = self._file._receipts_now()
-        for key in [key for key in kept if key[0] == indexes.info.path]:
-            del kept[key]
-        kept.update(self._stamped(indexes.receipts, state))
+        receipts = self._file._receipts_now()
+        for key in [key for key in receipts if key[0] == indexes.info.path]:
+            del receipts[key]
+        receipts.update(self._stamped(indexes.receipts, state))
         self._file._save_verified(self._file._file_state())
 
     @contextmanager
@@ -104,7 +104,7 @@ class IndexFile:
         with open(self.path, "a" if create else "r+") as file, file._change():
             root = editable(file._handle.root)
             if attributes.read_text(root, MARK) is None:
-                writing.write_text(root, MARK, VERSION, "ascii")
+                writing.write_text(root, MARK, INDEX_FILE_VERSION, "ascii")
             path = table._info.path
             group = root if path == "/" else root.open_group(path) or writing.create_group(root, path)
             indexes = self._indexes(table, group, self._valid(file._receipts_now()))

@@ -373,13 +373,13 @@ class Table(ChangeableRows, ArrangedColumns):
         []
         """
 
-        kept: list[Indexes] = []
+        homes: list[Indexes] = []
 
         def verify() -> list[Finding]:
-            kept[:] = self._all_indexes()
+            homes[:] = self._all_indexes()
             findings: list[Finding] = []
-            found = (verified for indexes in kept for verified in indexes.verify())
-            for done, (info, wrong) in enumerate(found):
+            results = (verified for indexes in homes for verified in indexes.verify())
+            for done, (info, wrong) in enumerate(results):
                 path = f"{self._info.path.rstrip('/')}/_search_indexes/{info.name}"
                 path = path if info.file is None else f"{info.file}:{path}"
                 index = f"the index {info.kind} of column {info.column!r}"
@@ -394,8 +394,8 @@ class Table(ChangeableRows, ArrangedColumns):
         state = self._file._file_state()
         wrong_indexes = self._file._consistent(verify)
         self._file._save_verified(state)
-        if self._file._index_file is not None and len(kept) > 1:
-            self._file._index_file.save_verified(kept[1], state)
+        if self._file._index_file is not None and len(homes) > 1:
+            self._file._index_file.save_verified(homes[1], state)
         return wrong_indexes
 
     def stats(

@@ -34,12 +34,12 @@ class _Description:
         self.problems: list[Finding] = []
 
     def table(self) -> TableInfo:
-        found = {name: column for name in self._names() if (column := self._column(name)) is not None}
-        n_rows = common_length(found.values())
+        described = {name: column for name in self._names() if (column := self._column(name)) is not None}
+        n_rows = common_length(described.values())
         if n_rows is None and not self.is_vaex:
             raise UsageError(f"{self.path} has no columns: none of its members is a dataset of rows", path=self.path)
         n_rows = n_rows or 0
-        columns = [kept for column in found.values() if (kept := self._of_table(column, n_rows)) is not None]
+        columns = [own for column in described.values() if (own := self._of_table(column, n_rows)) is not None]
         return TableInfo(
             path=self.path,
             layout="columns",

@@ -109,8 +109,8 @@ def _flat_member(dataset: Dataset, name: str) -> Member:
     member = _described(dataset, dataset, name, column)
     if packing.since is None and units is not None and not _is_temporal_text(info.type, units):
         return member
-    kept = units if packing.since is not None else None if units is None else f"{units} (not decoded)"
-    return replace(member, column=replace(member.column, units=kept))
+    shown = units if packing.since is not None else None if units is None else f"{units} (not decoded)"
+    return replace(member, column=replace(member.column, units=shown))
 
 
 def _is_known_time(stored: StoredType, units: str | None, packing: Packing) -> bool:
@@ -248,7 +248,7 @@ def _dictionary_encoded(group: Group, name: str) -> Member:
         raise Unfit("its codes are not integers without a mask")
     if values.companion is not None:
         raise Unfit("its dictionary has missing values")
-    found = values.column
+    labels = values.column
     link = f"{names.COLUMNS}/{name}/dictionary"
-    info = CategoriesInfo(link, found.type, found.n_rows, ordered=False, arrow_type=found.arrow_type)
+    info = CategoriesInfo(link, labels.type, labels.n_rows, ordered=False, arrow_type=labels.arrow_type)
     return Member(codes.column.with_rows(Coded(info)), codes.rows, values.rows)

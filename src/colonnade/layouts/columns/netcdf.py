@@ -21,7 +21,7 @@ from colonnade.stored_dtypes import memory_dtype
 
 STANDARD = (None, "standard", "gregorian", "proleptic_gregorian")
 INT64 = StoredType("integer", 8, "little", signed=True, precision=64)
-FLOATS = {
+UNPACKED = {
     4: StoredType("float", 4, "little", precision=32, mantissa=23, exponent=8),
     8: StoredType("float", 8, "little", precision=64, mantissa=52, exponent=11),
 }
@@ -158,8 +158,8 @@ def packing_of(dataset: Dataset, stored: StoredType) -> Packing:
     return Packing(factor, offset, tuple(missing), since)
 
 
-def _same(one: float | int, other: float | int) -> bool:
-    return one == other or (one != one and other != other)  # noqa: PLR0124 - NaN
+def _same(value: float | int, other: float | int) -> bool:
+    return value == other or (value != value and other != other)  # noqa: PLR0124 - NaN
 
 
 def _numbers(dataset: Dataset, name: str) -> list[np.ndarray]:
@@ -199,7 +199,7 @@ class PackedNumbers(RowView):
         if packing.since is not None:
             stored, self._missing = INT64, np.int64(NOT_A_TIME)
         elif packing.is_packed:
-            stored = FLOATS[4 if self._unpacked(np.zeros(0, memory_dtype(info.type))).dtype.itemsize == 4 else 8]
+            stored = UNPACKED[4 if self._unpacked(np.zeros(0, memory_dtype(info.type))).dtype.itemsize == 4 else 8]
             self._missing = memory_dtype(stored).type(np.nan)
         else:
             self._missing = memory_dtype(stored).type(packing.missing[0])
@@ -235,7 +235,7 @@ class PackedNumbers(RowView):
         return values.astype(np.float32 if values.dtype == np.float32 else np.float64)
 
     def _times(self, stored: Image, missing: Booleans, start: int, since: Since) -> np.ndarray:
-        """Ticks since 1970; NaN is missing. A number that is no 64-bit time is a CorruptError."""
+        """Ticks since 1970; NaN is missing. A number that does not fit a 64-bit time is a CorruptError."""
         most = (2**63 - 2 - abs(since.epoch)) // since.ticks
         if not self._packing.is_packed and stored.dtype.kind in "iu":
             bounds = np.iinfo(stored.dtype)
@@ -245,15 +245,15 @@ class PackedNumbers(RowView):
         numbers = self._unpacked(stored).astype(np.float64)
         missing |= np.isnan(numbers)
         self._refuse_outside(~missing & ~(np.abs(numbers) < float(most) * (1 - 2**-50)), stored, start, since)
-        kept = np.where(missing, 0, numbers)
-        whole = np.floor(kept)
-        ticks: Int64s = np.rint((kept - whole) * since.ticks).astype(np.int64)
+        present = np.where(missing, 0, numbers)
+        whole = np.floor(present)
+        ticks: Int64s = np.rint((present - whole) * since.ticks).astype(np.int64)
         return whole.astype(np.int64) * since.ticks + ticks + since.epoch
 
     def _refuse_outside(self, outside: Booleans, stored: Image, start: int, since: Since) -> None:
         if outside.any():
             at = int(np.argmax(outside))
-            found, expected = stored[at].item(), f"a number that is a {since.arrow_type}"
+            value, expected = stored[at].item(), f"a number that is a {since.arrow_type}"
             raise CorruptError(
-                f"found {found!r}, expected {expected}", path=self.path, row=start + at, expected=expected, found=found
+                f"found {value!r}, expected {expected}", path=self.path, row=start + at, expected=expected, found=value
             )
