@@ -133,12 +133,19 @@ def _layout_of(path: Path) -> str | None:
 
 def _is_other_layout(path: Path, below: list[str]) -> bool:
     """Whether this part of the room is the folder of another layout; its files are for all of them."""
-    return bool(below) and below[0] != _layout_of(path) and (SOURCE / "layouts" / below[0]).is_dir()
+    return bool(below) and below[0] != _layout_of(path) and below[0] in layout_names()
 
 
 def layout_names() -> set[str]:
-    """The names of the layouts, which are the names of their folders."""
-    return {path.parent.name for path in (SOURCE / "layouts").glob("*/__init__.py")}
+    """The names of the layouts, which are the names of their folders. Other folders are shared by several."""
+    folders = (SOURCE / "layouts").glob("*/__init__.py")
+    return {path.parent.name for path in folders if "LAYOUT" in defined_in(path)}
+
+
+def defined_in(path: Path) -> set[str]:
+    """The names that a module assigns."""
+    targets = (node.targets for node in parsed(path).body if isinstance(node, ast.Assign))
+    return {target.id for several in targets for target in several if isinstance(target, ast.Name)}
 
 
 KEYS_OF_FACTS = {"columns"}

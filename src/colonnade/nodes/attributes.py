@@ -9,7 +9,7 @@ other arrays as NumPy arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from typing import Literal
 
 import numpy as np
@@ -17,6 +17,10 @@ import numpy as np
 from colonnade.errors import UsageError
 from colonnade.model import is_utf8
 from colonnade.nodes.protocols import Node
+from colonnade.sealed import settable
+
+ROOT_ATTRIBUTES = ("CLASS", "encoding-type", "encoding-version")
+"""Names that describe a whole file, whatever is at its root."""
 
 
 def plain_value(value: np.ndarray) -> object:
@@ -178,3 +182,19 @@ def check_attribute_name(name: object) -> str:
     if not isinstance(name, str) or not name or "\0" in name or not is_utf8(name):
         raise UsageError(f"cannot set attribute {name!r}: its name must be a string without NUL, and not empty")
     return name
+
+
+def check_attribute_names(names: Iterable[object], owned: tuple[str, ...], kind: type, what: str) -> None:
+    """Refuse names that belong to a layout; if the class has a property for one, the message names it."""
+    for given in names:
+        name = check_attribute_name(given)
+        if name not in owned and not name.startswith("_"):
+            continue
+        stands_for = name.casefold()
+        advice = (
+            f"set the property {stands_for} instead"
+            if stands_for in settable(kind)
+            else "the library sets it; choose another name"
+        )
+        why = "it belongs to the layout" if name in owned else "names that begin with an underscore are reserved"
+        raise UsageError(f"cannot set attribute {name!r} of {what}: {why}. {advice.capitalize()}", attribute=name)

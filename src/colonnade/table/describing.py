@@ -13,7 +13,7 @@ from colonnade.columns.mapping import arrow_type
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.model import ColumnInfo
-from colonnade.table.requested import text_of, texts_of
+from colonnade.query.requested import text_of, texts_of
 from colonnade.table.show import cell_text, rows_text
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from colonnade.predicate.columns import Expression
     from colonnade.query.histogram import Histogram
-    from colonnade.table.requested import ColumnRequest
+    from colonnade.query.requested import ColumnRequest
     from colonnade.table.rows import Query
     from colonnade.values import Cell
 

@@ -19,7 +19,7 @@ from colonnade.layouts import Layout, follow_file, later_revision, layout_of, lo
 from colonnade.layouts.found import table_at, walk_tables
 from colonnade.model import ColumnOptions, Progress, TableInfo
 from colonnade.nodes import Dataset, Group
-from colonnade.nodes.attributes import Attributes, read_values
+from colonnade.nodes.attributes import ROOT_ATTRIBUTES, Attributes, check_attribute_names, read_values
 from colonnade.nodes.damage import to_corrupt_error, translate_hdf5_errors
 from colonnade.nodes.paths import editable, is_dataset, join_path, walk_groups
 from colonnade.nodes.row_views import stored_parts
@@ -31,7 +31,6 @@ from colonnade.pager.options import Mode as FileMode
 from colonnade.pager.readers import Attempts
 from colonnade.pager.receipts import Receipts, Trust, file_state, load_receipts, save_receipts
 from colonnade.sealed import Sealed
-from colonnade.table.attributes import ROOT_ATTRIBUTES, check_names
 from colonnade.table.table import Table
 from colonnade.threads import default_threads
 
@@ -202,7 +201,7 @@ class File(Sealed):
 
     def _change_attributes(self, new: Mapping[str, object], without: tuple[str, ...]) -> None:
         owned = self._consistent(self._owned_attributes)
-        check_names((*new, *without), owned, Table, f"file {self.name}")
+        check_attribute_names((*new, *without), owned, Table, f"file {self.name}")
         with self._change():
             writing.write_values(editable(self._handle.root), new, without)
 

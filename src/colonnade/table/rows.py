@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from colonnade.predicate.tree import Predicate
     from colonnade.query.histogram import Histogram
     from colonnade.query.plan import Plan
+    from colonnade.query.requested import AggregateRequest, ColumnRequest, FunctionRequest
     from colonnade.query.search import Search
     from colonnade.selection import Rows, Selection
     from colonnade.table.describing import Description
     from colonnade.table.file import File
     from colonnade.table.references import Referenced
-    from colonnade.table.requested import AggregateRequest, ColumnRequest, FunctionRequest
     from colonnade.table.table import Table
     from colonnade.values import Cell
 
@@ -147,8 +147,8 @@ class ReadableRows(Sealed):
         >>> t.sort_by(("energy", "descending")).row_numbers()
         array([1, 2, 0])
         """
+        from colonnade.query.requested import text_of
         from colonnade.sorting.keys import sort_keys
-        from colonnade.table.requested import text_of
         from colonnade.table.sorted_query import SortedQuery
 
         query = self._query()
@@ -364,8 +364,8 @@ class ReadableRows(Sealed):
         {'ts_median': 2.0, 'ts_quantile_0.9': 2.8, 'label_count_distinct': 2}
         """
         from colonnade.query.aggregate import Aggregation, group_names, wanted_values
+        from colonnade.query.requested import texts_of, texts_of_requests
         from colonnade.query.stats import FromIndexes
-        from colonnade.table.requested import texts_of, texts_of_requests
 
         expressions: dict[str, Expression] = {}
         wanted = wanted_values(by_column, texts_of_requests(named, expressions))

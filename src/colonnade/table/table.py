@@ -26,10 +26,9 @@ from colonnade.model import (
     TableInfo,
     shown_name,
 )
-from colonnade.nodes.attributes import OPTIONS_SET, Attributes, read_values
+from colonnade.nodes.attributes import OPTIONS_SET, Attributes, check_attribute_names, read_values
 from colonnade.nodes.elements import column_node
 from colonnade.nodes.paths import editable
-from colonnade.table.attributes import check_names
 from colonnade.table.column import Column
 from colonnade.table.row_changes import ArrangedColumns, ChangeableRows
 from colonnade.table.rows import Query
@@ -589,7 +588,7 @@ class Table(ChangeableRows, ArrangedColumns):
 
         owned = self._layout.reserved_attributes(self._group) if name is None else self._layout.column_attributes
         what = f"table {self.path}" if name is None else f"column {name!r}"
-        check_names((*new, *without), owned, Table if name is None else Column, what)
+        check_attribute_names((*new, *without), owned, Table if name is None else Column, what)
         with self._file._change():
             changes.set_attributes(self._opened_for_change(), name, new, without)
 

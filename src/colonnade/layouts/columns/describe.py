@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from colonnade.dataclass import replace
 from colonnade.errors import ColonnadeError, FormatError, UsageError
 from colonnade.layouts.columns import names
-from colonnade.layouts.columns.members import Member, UnknownKind, plain_member, shape_of, vaex_member
+from colonnade.layouts.columns.members import GroupMember, UnknownKind, plain_member, shape_of, vaex_member
 from colonnade.layouts.contract import Candidate
 from colonnade.layouts.frame_parts import Absent, Unfit, common_length
 from colonnade.layouts.index_home import HOME
@@ -95,7 +95,7 @@ def ordered_names(columns: Group) -> list[str]:
     return order.split(",") if order else []
 
 
-def member_at(group: Group, name: str, is_vaex: bool) -> Member:
+def member_at(group: Group, name: str, is_vaex: bool) -> GroupMember:
     """A member of the group as a column; an Unfit if it is not one."""
     if is_vaex:
         columns = group.open_group(names.COLUMNS)

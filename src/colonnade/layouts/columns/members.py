@@ -27,7 +27,7 @@ class UnknownKind(Unfit):
 
 
 @dataclass(frozen=True)
-class Member:
+class GroupMember:
     """A member of a group as a column: its description, the dataset of its rows, and its companion if it has one."""
 
     column: ColumnInfo
@@ -46,7 +46,7 @@ def shape_of(dataset: Dataset) -> tuple[int, ...]:
     return info.shape
 
 
-def plain_member(dataset: Dataset, name: str) -> Member:
+def plain_member(dataset: Dataset, name: str) -> GroupMember:
     """A dataset of any group as a column; an Unfit if it is not one."""
     if names.is_dimension_only(dataset):
         raise Unfit("it is a dimension of netCDF without values")
@@ -69,7 +69,7 @@ def _matrix_rows(dataset: Dataset, shape: tuple[int, ...]) -> RowView:
     return MatrixRows(dataset, axis=0, is_list=True)
 
 
-def _matlab_member(dataset: Dataset, name: str, shape: tuple[int, ...]) -> Member:
+def _matlab_member(dataset: Dataset, name: str, shape: tuple[int, ...]) -> GroupMember:
     """A variable of MATLAB, which stores its dimensions in reverse order. A vector has its items as rows."""
     kind = attributes.read_text(dataset, names.MATLAB_CLASS)
     if attributes.read_flag(dataset, names.MATLAB_EMPTY):
@@ -92,7 +92,7 @@ def _matlab_member(dataset: Dataset, name: str, shape: tuple[int, ...]) -> Membe
     return _described(MatrixRows(dataset, axis, is_list), dataset, name)
 
 
-def _flat_member(dataset: Dataset, name: str) -> Member:
+def _flat_member(dataset: Dataset, name: str) -> GroupMember:
     """A dataset of rank 1, with what netCDF says about its numbers."""
     info, n_rows = header_of(dataset, "it")
     packing = packing_of(dataset, info.type)
@@ -102,7 +102,7 @@ def _flat_member(dataset: Dataset, name: str) -> Member:
         column = replace(dataset_column(name, view.describe(), n_rows), fill=view.fill, units=units)
         if packing.since is not None:
             column = replace(column, units=packing.since.units, arrow_type=packing.since.arrow_type)
-        return _with_texts(Member(column, view), dataset)
+        return _with_texts(GroupMember(column, view), dataset)
     column = dataset_column(name, info, n_rows)
     if packing.missing:
         column = replace(column, fill=_fill(packing, info))
@@ -128,17 +128,17 @@ def _fill(packing: Packing, info: DatasetInfo) -> bytes:
     return np.array(packing.missing[0], dtype=memory_dtype(info.type)).tobytes()
 
 
-def _described(rows: Dataset, dataset: Dataset, name: str, column: ColumnInfo | None = None) -> Member:
+def _described(rows: Dataset, dataset: Dataset, name: str, column: ColumnInfo | None = None) -> GroupMember:
     """A column of these rows, with the attributes of a dataset."""
     if column is None:
         info = rows.describe()
         column = dataset_column(name, info, rows.shape[0])
     if attributes.read_text(dataset, names.MATLAB_CLASS) == "logical" and column.type.kind == "integer":
         column = replace(column, form=Plain("truth"))
-    return _with_texts(Member(column, rows), dataset)
+    return _with_texts(GroupMember(column, rows), dataset)
 
 
-def _with_texts(member: Member, node: Node) -> Member:
+def _with_texts(member: GroupMember, node: Node) -> GroupMember:
     """The column with its units and its description, under the names that vaex, netCDF and others give them."""
     column = member.column
     units = column.units or attributes.read_text(node, names.UNITS) or attributes.read_text(node, names.UNIT)
@@ -149,7 +149,7 @@ def _with_texts(member: Member, node: Node) -> Member:
 # -- vaex --
 
 
-def vaex_member(columns: Group, name: str) -> Member:
+def vaex_member(columns: Group, name: str) -> GroupMember:
     """A column of vaex: a dataset, or a group of its data, its offsets and its mask; an Unfit if it is not one."""
     link = f"{names.COLUMNS}/{name}"
     if columns.hard_kind(name) == "dataset":
@@ -169,7 +169,7 @@ def vaex_member(columns: Group, name: str) -> Member:
     return replace(member, column=replace(_with_texts(member, group).column, link=link))
 
 
-def _parts_of(group: Group, name: str) -> Member:
+def _parts_of(group: Group, name: str) -> GroupMember:
     """The rows of a group with `data`, and perhaps `indices` of strings, a `mask` or a `null_bitmap`."""
     data = member_of(group, "data")
     indices = member_of(group, "indices") if group.hard_kind("indices") == "dataset" else None
@@ -178,11 +178,11 @@ def _parts_of(group: Group, name: str) -> Member:
     return _vaex_rows(data, indices, mask, name)
 
 
-def _vaex_rows(data: Dataset, indices: Dataset | None, mask: Dataset | None, name: str) -> Member:
+def _vaex_rows(data: Dataset, indices: Dataset | None, mask: Dataset | None, name: str) -> GroupMember:
     if indices is not None:
         view = _strings(data, indices)
         column = replace(dataset_column(name, view.describe(), view.shape[0]), arrow_type="string")
-        return _masked(Member(column, view), mask)
+        return _masked(GroupMember(column, view), mask)
     shape = shape_of(data)
     if len(shape) != 1:
         return _masked(_described(_matrix_rows(data, shape), data, name), mask)
@@ -190,25 +190,25 @@ def _vaex_rows(data: Dataset, indices: Dataset | None, mask: Dataset | None, nam
     column = dataset_column(name, info, n_rows)
     named = attributes.read_text(data, names.DTYPE)
     if named is None or named in ("str", "utf32") or info.type.kind != "integer" or info.type.size != 8:
-        return _masked(Member(column, data), mask)
+        return _masked(GroupMember(column, data), mask)
     return _masked(_of_dtype(column, data, named), mask)
 
 
-def _of_dtype(column: ColumnInfo, data: Dataset, named: str) -> Member:
+def _of_dtype(column: ColumnInfo, data: Dataset, named: str) -> GroupMember:
     """Integers that NumPy's datetime64 or timedelta64 gives a meaning; their least value means a missing one."""
     kind, _, unit = named.partition("[")
     unit = unit.rstrip("]")
     word = {"datetime64": "timestamp", "timedelta64": "duration"}.get(kind.lstrip("<>="))
     if word is None or unit not in (*_NUMPY_UNITS, *_LONG_UNITS):
-        return Member(column, data)
+        return GroupMember(column, data)
     if unit in _NUMPY_UNITS:
         fill = np.int64(NOT_A_TIME).tobytes()
-        return Member(replace(column, fill=fill, arrow_type=f"{word}[{unit}]"), data)
+        return GroupMember(replace(column, fill=fill, arrow_type=f"{word}[{unit}]"), data)
     if word == "duration":
-        return Member(column, data)
+        return GroupMember(column, data)
     packing = Packing(missing=(NOT_A_TIME,), since=Since("s", _LONG_UNITS[unit], 0, False))
     view = PackedNumbers(data, packing)
-    return Member(replace(column, type=view.describe().type, fill=view.fill, arrow_type="timestamp[s]"), view)
+    return GroupMember(replace(column, type=view.describe().type, fill=view.fill, arrow_type="timestamp[s]"), view)
 
 
 def _strings(data: Dataset, indices: Dataset) -> OffsetStrings:
@@ -221,7 +221,7 @@ def _strings(data: Dataset, indices: Dataset) -> OffsetStrings:
     return OffsetStrings(indices, data)
 
 
-def _masked(member: Member, mask: Dataset | None) -> Member:
+def _masked(member: GroupMember, mask: Dataset | None) -> GroupMember:
     """The column with a mask of booleans, or with a bit for each row."""
     if mask is None:
         return member
@@ -237,7 +237,7 @@ def _masked(member: Member, mask: Dataset | None) -> Member:
     return replace(member, column=replace(member.column, form=Masked(member.column.form)), companion=mask)
 
 
-def _dictionary_encoded(group: Group, name: str) -> Member:
+def _dictionary_encoded(group: Group, name: str) -> GroupMember:
     """Codes and the values that they stand for."""
     parts = [group.open_group(part) if group.hard_kind(part) == "group" else None for part in ("indices", "dictionary")]
     codes_group, values_group = parts
@@ -251,4 +251,4 @@ def _dictionary_encoded(group: Group, name: str) -> Member:
     labels = values.column
     link = f"{names.COLUMNS}/{name}/dictionary"
     info = CategoriesInfo(link, labels.type, labels.n_rows, ordered=False, arrow_type=labels.arrow_type)
-    return Member(codes.column.with_rows(Coded(info)), codes.rows, values.rows)
+    return GroupMember(codes.column.with_rows(Coded(info)), codes.rows, values.rows)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from colonnade.layouts import record_tables
 from colonnade.layouts.contract import AnyRules, Describe, Edit, IndexHome, Layout
+from colonnade.layouts.records import tables as record_tables
 
 if TYPE_CHECKING:
     from colonnade.layouts.conversion import Conversion
@@ -20,19 +20,19 @@ def _reading() -> Describe:
 
 
 def _indexes() -> IndexHome:
-    from colonnade.layouts import record_search
+    from colonnade.layouts.records import search as record_search
 
     return record_search
 
 
 def _edit() -> Edit:
-    from colonnade.layouts import record_write
+    from colonnade.layouts.records import write as record_write
 
     return record_write
 
 
 def _conversion() -> Conversion:
-    from colonnade.layouts.record_convert import RecordConversion
+    from colonnade.layouts.records.convert import RecordConversion
 
     return RecordConversion(record_tables.TABLE_ATTRIBUTES, ())
 

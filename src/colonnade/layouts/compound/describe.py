@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from colonnade.layouts.record_tables import (
+from colonnade.layouts.records.tables import (
     TITLE,
     dataset_of,
     member_columns,

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from colonnade.layouts.compound.describe import describe
-from colonnade.layouts.record_rules import RecordRules
+from colonnade.layouts.records.rules import RecordRules
 
 RULES = RecordRules("R", "HDF5 Table Specification", describe)

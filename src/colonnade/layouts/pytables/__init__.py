@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from colonnade.layouts import record_tables
 from colonnade.layouts.contract import AnyRules, Candidate, Describe, Edit, IndexHome, Layout
 from colonnade.layouts.pytables import names
+from colonnade.layouts.records import tables as record_tables
 from colonnade.nodes import Group, attributes
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _reading() -> Describe:
 
 
 def _indexes() -> IndexHome:
-    from colonnade.layouts import record_search
+    from colonnade.layouts.records import search as record_search
 
     return record_search
 
@@ -75,7 +75,7 @@ LAYOUT = Layout(
     load_conversion=_conversion,
     could_be=_could_be,
     is_of_datasets=True,
-    group_attributes=names.TABLE_ATTRIBUTES,
+    group_attributes=names.PYTABLES_ATTRIBUTES,
     further_attributes=_further_attributes,
     names_are_links=False,
 )

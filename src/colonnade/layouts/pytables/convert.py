@@ -5,7 +5,7 @@ from __future__ import annotations
 from colonnade.layouts.conversion import SourceTable
 from colonnade.layouts.pytables import names
 from colonnade.layouts.pytables.pickled import pickled_names
-from colonnade.layouts.record_convert import RecordConversion, dataset_name
+from colonnade.layouts.records.convert import RecordConversion, dataset_name
 
 
 class PyTablesConversion(RecordConversion):
@@ -22,4 +22,4 @@ class PyTablesConversion(RecordConversion):
         ]
 
 
-CONVERSION = PyTablesConversion(names.TABLE_ATTRIBUTES, ())
+CONVERSION = PyTablesConversion(names.PYTABLES_ATTRIBUTES, ())

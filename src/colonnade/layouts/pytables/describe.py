@@ -7,7 +7,7 @@ from math import prod
 from colonnade.dataclass import replace
 from colonnade.layouts.pytables.arrays import describe_array
 from colonnade.layouts.pytables.pickled import pickled_names
-from colonnade.layouts.record_tables import (
+from colonnade.layouts.records.tables import (
     TITLE,
     dataset_of,
     member_columns,

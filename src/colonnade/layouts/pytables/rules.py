@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from colonnade.layouts.pytables import names
 from colonnade.layouts.pytables.describe import describe
 from colonnade.layouts.pytables.pickled import pickled_names
-from colonnade.layouts.record_rules import RawRecords, RecordRules
+from colonnade.layouts.records.rules import RawRecords, RecordRules
 from colonnade.model import Breach, Rule
 from colonnade.nodes.paths import join_path
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from colonnade import writing
 from colonnade.errors import UnsupportedError
-from colonnade.layouts import record_write
 from colonnade.layouts.pytables import names
-from colonnade.layouts.record_tables import CLASS, table_of
-from colonnade.layouts.record_write import (
+from colonnade.layouts.records import write as record_write
+from colonnade.layouts.records.tables import CLASS, table_of
+from colonnade.layouts.records.write import (
     MemberWriter,
     attach_column,
     check_can_change,
@@ -41,7 +41,7 @@ __all__ = [
 def resume_column(group: EditableGroup, column: ColumnInfo) -> MemberWriter:
     """The writer of a column of a table; arrays are only read."""
     table = table_of(group)
-    if attributes.read_text(table, CLASS) in names.ARRAYS:
+    if attributes.read_text(table, CLASS) in names.ARRAY_CLASSES:
         raise UnsupportedError(
             f"cannot append to {table.path}: it is an array of PyTables, which is only read as a table",
             feature="appending to arrays of PyTables",

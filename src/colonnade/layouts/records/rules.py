@@ -6,10 +6,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
+from colonnade.layouts.contract import Broken
 from colonnade.layouts.index_home import HOME, IndexPlan
 from colonnade.layouts.named_indexes import index_breaches, index_plans, remove_planned
-from colonnade.layouts.record_search import search_indexes
-from colonnade.layouts.record_tables import dataset_of, field_texts
+from colonnade.layouts.records.search import search_indexes
+from colonnade.layouts.records.tables import dataset_of, field_texts
 from colonnade.model import Breach, ColumnInfo, Repair, Rule, TableInfo
 from colonnade.nodes import Group
 from colonnade.nodes.paths import editable, join_path
@@ -38,7 +39,6 @@ class RawRecords:
 
 
 RecordCheck = Callable[[RawRecords], Iterator[Breach]]
-Broken = tuple[str, Breach]
 
 
 def names_agree(table: RawRecords) -> Iterator[Breach]:

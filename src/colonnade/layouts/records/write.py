@@ -21,7 +21,7 @@ from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import DataError, UnsupportedError, rows_as
 from colonnade.h5.row_sink import CannotSkipFilter, RowSink, can_column_grow
 from colonnade.layouts.index_home import home_of, remove_if_empty
-from colonnade.layouts.record_tables import TITLE, table_of
+from colonnade.layouts.records.tables import TITLE, table_of
 from colonnade.model import ColumnInfo, ColumnOptions, DatasetInfo, StoredType, TableInfo
 from colonnade.nodes import EditableDataset, EditableGroup, EditableNode, Group
 from colonnade.nodes.paths import editable

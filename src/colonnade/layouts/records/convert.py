@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from colonnade import writing
-from colonnade.layouts import record_tables
 from colonnade.layouts.conversion import TITLE_ATTRIBUTE, Conversion, SourceTable
 from colonnade.layouts.foreign_hints import may_hold_foreign_tables
+from colonnade.layouts.records import tables as record_tables
 from colonnade.nodes import EditableGroup, EditableNode, Group
 from colonnade.nodes.dataset_tables import HOME_OF_INDEXES
 
@@ -38,7 +38,10 @@ class RecordConversion(Conversion):
 
     def replaced_objects(self, table: SourceTable) -> list[int]:
         names = [HOME_OF_INDEXES]
-        return [*super().replaced_objects(table), *(at for name in names if (at := self.next_to(table, name)) is not None)]
+        return [
+            *super().replaced_objects(table),
+            *(at for name in names if (at := self.next_to(table, name)) is not None),
+        ]
 
     def next_to(self, table: SourceTable, name: str) -> int | None:
         """The address of an object in the group of the dataset."""
