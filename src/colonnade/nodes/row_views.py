@@ -65,8 +65,9 @@ class RowView(ABC):
     def describe(self) -> DatasetInfo:
         return self._info
 
-    def type_in_file(self) -> None:
-        """Nothing: rows are made, and no part of one can be cut out of the bytes of the file."""
+    def type_in_file(self) -> StoredType | None:
+        """None: rows are made, and no part of one can be cut out of the bytes of the file."""
+        return None
 
     def stored_bytes(self) -> int:
         return sum(source.stored_bytes() for source in self.sources)
