@@ -7,21 +7,21 @@ from collections.abc import Callable
 from colonnade.columns.members import row_type
 from colonnade.dataclass import replace
 from colonnade.errors import ColonnadeError
+from colonnade.layouts import record_tables
 from colonnade.layouts.contract import Candidate
-from colonnade.layouts.pytables import names
 from colonnade.layouts.record_tables import CLASS, dataset_of
 from colonnade.model import ColumnInfo, DatasetInfo, Member, StoredType, TableInfo
 from colonnade.nodes import Group, attributes
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.dataset_tables import is_dataset_table
 
-COLUMN = "value"
+VALUE_COLUMN = "value"
 _PICKLED = "object"
 
 
 def candidate(group: Group) -> Candidate | None:
     """What an array would be as a table; None for what is not an array of PyTables with rows."""
-    if not is_dataset_table(group) or attributes.read_text(group, CLASS) not in names.ARRAYS:
+    if not is_dataset_table(group) or attributes.read_text(group, CLASS) not in record_tables.PYTABLES_ARRAYS:
         return None
     try:
         info = group.dataset.describe()
@@ -34,7 +34,7 @@ def describe_array(group: Group, path: str, info: DatasetInfo, seen: Callable[[S
     """An array as a table of one column: a row is what the first dimension counts."""
     n_rows = info.shape[0] if info.shape else 0
     column = ColumnInfo(
-        COLUMN, seen(row_type(info)), n_rows, info.storage, info.chunk_rows, info.filters, form=Member(())
+        VALUE_COLUMN, seen(row_type(info)), n_rows, info.storage, info.chunk_rows, info.filters, form=Member(())
     )
     if attributes.read_text(dataset_of(group), "PSEUDOATOM") == _PICKLED:
         column = replace(column, problem="its rows are Python pickles, which are not loaded: they may run any program")
