@@ -1,4 +1,4 @@
-"""Tables of a file, found by walking it: groups, and datasets that are tables themselves. What a table owns is none."""
+"""Tables of a file, table by walking it: groups, and datasets that are tables themselves. What a table owns is none."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def _datasets(
         where = join_path(path, child.name)
         if own is not None and own.owns(where):
             continue
-        found = dataset_table(group, child.name)
-        if found is not None:
-            yield where, *found
+        table = dataset_table(group, child.name)
+        if table is not None:
+            yield where, *table
 
 
 class _OwnNames:

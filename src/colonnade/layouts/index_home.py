@@ -112,12 +112,12 @@ def place_index(group: EditableGroup, column: str, kind: str) -> tuple[EditableG
 
 
 def _make_home(group: EditableGroup, column: str) -> EditableGroup:
-    above, place = home_place(group)
-    for name in dict.fromkeys((HOME, place)):
+    above, path = home_place(group)
+    for name in dict.fromkeys((HOME, path)):
         if (name == HOME or above.has_link(HOME)) and above.has_link(name) and above.open_group(name) is None:
             message = f"cannot place a search index: {name} exists and is not a group. Rename that object."
             raise UsageError(message, column=column)
-    return writing.create_group(above, place)
+    return writing.create_group(above, path)
 
 
 def discard_index(group: EditableGroup, name: str) -> None:
@@ -135,9 +135,9 @@ def remove_if_empty(group: EditableGroup, home: EditableGroup) -> None:
     """Remove the group of a table's search indexes when it holds none, and the group that this one is in."""
     if home.children():
         return
-    above, place = home_place(group)
-    writing.unlink(above, place)
-    if place != HOME and not group_at(above, HOME).children():
+    above, path = home_place(group)
+    writing.unlink(above, path)
+    if path != HOME and not group_at(above, HOME).children():
         writing.unlink(above, HOME)
 
 

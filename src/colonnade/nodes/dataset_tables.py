@@ -106,8 +106,8 @@ class DatasetTable:
         return Child(name, "broken")
 
     def has_link(self, name: str) -> bool:
-        place = self._place(name)
-        return place is not None and self.parent.has_link(HOME_OF_INDEXES) and self.parent.has_link(place)
+        home = self._place(name)
+        return home is not None and self.parent.has_link(HOME_OF_INDEXES) and self.parent.has_link(home)
 
     def hard_address(self, name: str) -> int | None:
         return None
@@ -131,8 +131,8 @@ class DatasetTable:
         return False
 
     def open_group(self, path: str) -> Group | None:
-        place = self._place(path)
-        return None if place is None or not self.has_link(path) else self.parent.open_group(place)
+        home = self._place(path)
+        return None if home is None or not self.has_link(path) else self.parent.open_group(home)
 
     def _place(self, name: str) -> str | None:
         return join_path(HOME_OF_INDEXES, self.name) if name == HOME_OF_INDEXES else None

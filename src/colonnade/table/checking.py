@@ -92,8 +92,8 @@ def _check(
         if table is None:
             return check.file(root)
         path = file._absolute(table)
-        found = table_at(root, path, asked)
-        group = root.open_group(path) if found is None else found[0]
+        opened_table = table_at(root, path, asked)
+        group = root.open_group(path) if opened_table is None else opened_table[0]
         if group is None:
             raise file._not_a_table(table, group)
         return check.table(group, path)

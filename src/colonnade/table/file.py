@@ -243,7 +243,7 @@ class File(Sealed):
         known = named_layout(layout)
         root = self._handle.root
         if known.is_of_datasets:
-            return self._consistent(lambda: [path for path, _, found in walk_tables(root) if found is known])
+            return self._consistent(lambda: [path for path, _, declared in walk_tables(root) if declared is known])
         return self._consistent(lambda: [path for path, group in walk_groups(root) if known.can_read(group)])
 
     def _has_table(self, path: str) -> bool:
@@ -369,13 +369,13 @@ class File(Sealed):
         """
         whole = self._absolute(path)
         layout = None if asked is None else named_layout(asked)
-        found = table_at(self._handle.root, whole, layout)
-        is_foreign = found is not None and found[1].is_of_datasets and asked is None and whole in self._foreign_tables()
-        if found is None or is_foreign:
+        opened = table_at(self._handle.root, whole, layout)
+        may_be_foreign = opened is not None and opened[1].is_of_datasets and asked is None
+        if opened is None or (may_be_foreign and whole in self._foreign_tables()):
             if asked is not None and self._handle.root.has_link(whole):
                 raise UsageError(f"{path} of {self.name} cannot be read as a table of layout {asked!r}", path=path)
             raise self._not_a_table(path, self._handle.root.open_group(whole))
-        group, layout = found
+        group, layout = opened
         if asked is not None:
             self._asked_layouts[whole] = layout
         return group, layout, layout.describe(group, whole)
@@ -659,10 +659,10 @@ class File(Sealed):
     def _row_datasets(self, path: str, name: str) -> list[Dataset | None]:
         """The datasets that hold the rows of a column: its values or codes, its mask, its heap. None: it does not
         exist."""
-        found = table_at(self._handle.root, path, self._asked_layouts.get(path))
-        if found is None:
+        opened = table_at(self._handle.root, path, self._asked_layouts.get(path))
+        if opened is None:
             return [None]
-        group, layout = found
+        group, layout = opened
         try:
             column = layout.describe(group, path).by_name.get(name)
             rows, companion = layout.open_column(group, column) if column is not None else (None, None)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from colonnade.layouts.contract import AnyRules, Candidate, Describe, Edit, IndexHome, Layout
-from colonnade.layouts.pytables import names
 from colonnade.layouts.records import tables as record_tables
+from colonnade.layouts.contract import AnyRules, Candidate, Describe, Edit, IndexHome, Layout
 from colonnade.nodes import Group, attributes
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ __all__ = ["LAYOUT"]
 
 def _is_table(group: Group) -> bool:
     """Whether a dataset is a table of PyTables: it counts its rows in an attribute, as tables of H5TB do not."""
-    if not record_tables.is_record_table(group) or group.attribute_storage(names.NROWS) is None:
+    if not record_tables.is_record_table(group) or group.attribute_storage(record_tables.NROWS) is None:
         return False
     return attributes.read_text(group, record_tables.CLASS) == record_tables.TABLE
 
@@ -75,7 +74,7 @@ LAYOUT = Layout(
     load_conversion=_conversion,
     could_be=_could_be,
     is_of_datasets=True,
-    group_attributes=names.PYTABLES_ATTRIBUTES,
+    group_attributes=record_tables.PYTABLES_ATTRIBUTES,
     further_attributes=_further_attributes,
     names_are_links=False,
 )

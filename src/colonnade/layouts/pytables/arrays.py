@@ -7,8 +7,8 @@ from collections.abc import Callable
 from colonnade.columns.members import row_type
 from colonnade.dataclass import replace
 from colonnade.errors import ColonnadeError
+from colonnade.layouts.records import tables as record_tables
 from colonnade.layouts.contract import Candidate
-from colonnade.layouts.pytables import names
 from colonnade.layouts.records.tables import CLASS, dataset_of
 from colonnade.model import ColumnInfo, DatasetInfo, Member, StoredType, TableInfo
 from colonnade.nodes import Group, attributes
@@ -21,7 +21,7 @@ _PICKLED = "object"
 
 def candidate(group: Group) -> Candidate | None:
     """What an array would be as a table; None for what is not an array of PyTables with rows."""
-    if not is_dataset_table(group) or attributes.read_text(group, CLASS) not in names.ARRAY_CLASSES:
+    if not is_dataset_table(group) or attributes.read_text(group, CLASS) not in record_tables.PYTABLES_ARRAYS:
         return None
     try:
         info = group.dataset.describe()

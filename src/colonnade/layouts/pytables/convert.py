@@ -1,9 +1,9 @@
-"""Tables of PyTables converted into other layouts: its own indexes and pickled attributes stay behind."""
+"""Tables of PyTables converted into other layouts: its own indexes and pickled attributes are not converted."""
 
 from __future__ import annotations
 
+from colonnade.layouts.records import tables as record_tables
 from colonnade.layouts.conversion import SourceTable
-from colonnade.layouts.pytables import names
 from colonnade.layouts.pytables.pickled import pickled_names
 from colonnade.layouts.records.convert import RecordConversion, dataset_name
 
@@ -12,7 +12,7 @@ class PyTablesConversion(RecordConversion):
     """As of other compound datasets."""
 
     def replaced_objects(self, table: SourceTable) -> list[int]:
-        own = self.next_to(table, names.INDEXES_OF + dataset_name(table))
+        own = self.next_to(table, record_tables.INDEXES_OF + dataset_name(table))
         return [*super().replaced_objects(table), *([] if own is None else [own])]
 
     def lost(self, table: SourceTable) -> list[str]:
@@ -22,4 +22,4 @@ class PyTablesConversion(RecordConversion):
         ]
 
 
-CONVERSION = PyTablesConversion(names.PYTABLES_ATTRIBUTES, ())
+CONVERSION = PyTablesConversion(record_tables.PYTABLES_ATTRIBUTES, ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from colonnade.layouts.pytables import names
+from colonnade.layouts.records import tables as record_tables
 from colonnade.layouts.pytables.describe import describe
 from colonnade.layouts.pytables.pickled import pickled_names
 from colonnade.layouts.records.rules import RawRecords, RecordRules
@@ -14,7 +14,7 @@ from colonnade.nodes.paths import join_path
 
 def rows_are_counted(table: RawRecords) -> Iterator[Breach]:
     """NROWS is the number of rows. PyTables goes by the dataset, other programs by the attribute."""
-    counted = table.group.read_attribute(names.NROWS)
+    counted = table.group.read_attribute(record_tables.NROWS)
     if counted is not None and counted != table.info.n_rows:
         message = "NROWS is not the number of rows"
         yield Breach("warning", table.path, message, str(counted), str(table.info.n_rows))

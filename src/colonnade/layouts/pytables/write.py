@@ -9,8 +9,7 @@ import numpy as np
 
 from colonnade import writing
 from colonnade.errors import UnsupportedError
-from colonnade.layouts.pytables import names
-from colonnade.layouts.records import write as record_write
+from colonnade.layouts.records import tables as record_tables, record_write
 from colonnade.layouts.records.tables import CLASS, table_of
 from colonnade.layouts.records.write import (
     MemberWriter,
@@ -41,7 +40,7 @@ __all__ = [
 def resume_column(group: EditableGroup, column: ColumnInfo) -> MemberWriter:
     """The writer of a column of a table; arrays are only read."""
     table = table_of(group)
-    if attributes.read_text(table, CLASS) in names.ARRAY_CLASSES:
+    if attributes.read_text(table, CLASS) in record_tables.PYTABLES_ARRAYS:
         raise UnsupportedError(
             f"cannot append to {table.path}: it is an array of PyTables, which is only read as a table",
             feature="appending to arrays of PyTables",
@@ -54,17 +53,17 @@ def count_rows(group: EditableGroup, n_rows: int) -> None:
     """Update the number of rows in the attribute, and mark PyTables' own indexes."""
     table = table_of(group)
     dataset = editable(table.dataset)
-    writing.write_values(dataset, {names.NROWS: np.int64(n_rows)})
+    writing.write_values(dataset, {record_tables.NROWS: np.int64(n_rows)})
     home = _own_indexes(group)
     for _, index in walk_groups(home) if home is not None else ():
-        if attributes.read_text(index, CLASS) == names.INDEX:
-            writing.write_values(editable(index), {names.DIRTY: np.int32(1)})
+        if attributes.read_text(index, CLASS) == record_tables.INDEX:
+            writing.write_values(editable(index), {record_tables.DIRTY: np.int32(1)})
 
 
 def _own_indexes(group: Group) -> Group | None:
     """The group of the indexes that PyTables has of a table."""
     table = table_of(group)
-    name = names.INDEXES_OF + table.name
+    name = record_tables.INDEXES_OF + table.name
     return table.parent.open_group(name) if table.parent.has_link(name) else None
 
 
@@ -72,4 +71,4 @@ def clear(group: EditableGroup) -> None:
     """Remove the search indexes of the table, ours and PyTables'."""
     record_write.clear(group)
     if _own_indexes(group) is not None:
-        writing.unlink(editable(table_of(group).parent), names.INDEXES_OF + table_of(group).name)
+        writing.unlink(editable(table_of(group).parent), record_tables.INDEXES_OF + table_of(group).name)

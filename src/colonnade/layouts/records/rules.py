@@ -43,9 +43,9 @@ RecordCheck = Callable[[RawRecords], Iterator[Breach]]
 
 def names_agree(table: RawRecords) -> Iterator[Breach]:
     """FIELD_n_NAME is the name of the member n."""
-    told = field_texts(table.group)
+    strings = field_texts(table.group)
     for position, field in enumerate(dataset_of(table.group).describe().type.fields):
-        name = told.get(position, {}).get("NAME")
+        name = strings.get(position, {}).get("NAME")
         if name is not None and name != field.name:
             path = join_path(table.path, field.name)
             yield Breach("warning", path, f"FIELD_{position}_NAME is not the name of the member", name, field.name)
@@ -59,13 +59,13 @@ def indexes_suit(table: RawRecords) -> Iterator[Breach]:
 class RecordRules:
     """The rules of one of the layouts; `letter` begins the numbers of its rules."""
 
-    NOT_SHOWN: Mapping[str, str] = {}
     INDEX_HOME = HOME
 
     def __init__(
         self, letter: str, clause: str, describe: Callable[[Group, str], TableInfo], more: Sequence[Rule] = ()
     ) -> None:
         self._describe = describe
+        self.NOT_SHOWN: Mapping[str, str] = {}
         self._index_rule = f"{letter}3"
         self.RULES: tuple[Rule, ...] = (
             Rule(

@@ -16,6 +16,9 @@ from colonnade.nodes.dataset_tables import DatasetTable, is_dataset_table
 
 CLASS, TITLE, VERSION, TABLE = "CLASS", "TITLE", "VERSION", "TABLE"
 TABLE_ATTRIBUTES = (CLASS, TITLE, VERSION)
+NROWS, DIRTY, INDEX, INDEXES_OF = "NROWS", "DIRTY", "INDEX", "_i_"  # of PyTables
+PYTABLES_ATTRIBUTES = (*TABLE_ATTRIBUTES, NROWS, "AUTO_INDEX", "FLAVOR", "EXTDIM", "PSEUDOATOM", "BYTEORDER")
+PYTABLES_ARRAYS = ("ARRAY", "CARRAY", "EARRAY", "VLARRAY")
 _OF_FIELD = re.compile(r"FIELD_(\d{1,5})_([A-Z]+)")
 _UNITS, _DESCRIPTIONS = ("UNITS", "UNIT"), ("DESCRIPTION", "DESC", "COMMENT")
 
@@ -50,14 +53,14 @@ def member_columns(
     group: Group, info: DatasetInfo, seen: Callable[[StoredType], StoredType] = lambda stored: stored
 ) -> Iterator[ColumnInfo]:
     """The members of the elements of a dataset as columns. seen: the datatype that a layout sees a datatype as."""
-    told = field_texts(group)
+    strings = field_texts(group)
     for position, field in enumerate(info.type.fields):
-        yield _member_column(field, info, seen(field.type), told.get(position, {}))
+        yield _member_column(field, info, seen(field.type), strings.get(position, {}))
 
 
-def _member_column(field: StoredField, info: DatasetInfo, seen: StoredType, told: dict[str, str]) -> ColumnInfo:
-    units = next((told[word] for word in _UNITS if word in told), None)
-    description = next((told[word] for word in _DESCRIPTIONS if word in told), None)
+def _member_column(field: StoredField, info: DatasetInfo, seen: StoredType, strings: dict[str, str]) -> ColumnInfo:
+    units = next((strings[word] for word in _UNITS if word in strings), None)
+    description = next((strings[word] for word in _DESCRIPTIONS if word in strings), None)
     return ColumnInfo(
         field.name,
         seen,
@@ -73,14 +76,14 @@ def _member_column(field: StoredField, info: DatasetInfo, seen: StoredType, told
 
 def field_texts(group: Group) -> dict[int, dict[str, str]]:
     """The strings that attributes state of each member, by its position."""
-    told: dict[int, dict[str, str]] = {}
+    strings: dict[int, dict[str, str]] = {}
     for name in group.attribute_names():
         match = _OF_FIELD.fullmatch(name)
         if match is not None and match[2] not in ("FILL",):
             text = attributes.read_text(group, name)
             if text:
-                told.setdefault(int(match[1]), {})[match[2]] = text
-    return told
+                strings.setdefault(int(match[1]), {})[match[2]] = text
+    return strings
 
 
 def own_attributes(group: Group) -> tuple[str, ...]:

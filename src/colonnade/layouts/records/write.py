@@ -105,23 +105,23 @@ def _fill_of(group: Group, info: DatasetInfo, name: str) -> bytes | None:
     They number the members that are not compounds themselves, and then those inside compounds.
     """
     plain = [field for field in info.type.fields if field.type.kind != "compound"]
-    place = next((at for at, field in enumerate(plain) if field.name == name), None)
-    if place is None:
+    position = next((at for at, field in enumerate(plain) if field.name == name), None)
+    if position is None:
         return None
-    attribute, stored = f"FIELD_{place}_FILL", plain[place].type
-    kept = group.attribute_storage(attribute)
-    if kept is None or stored.has_pointers or not _is_alike(kept[0], stored):
+    attribute, stored = f"FIELD_{position}_FILL", plain[position].type
+    described = group.attribute_storage(attribute)
+    if described is None or stored.has_pointers or not _is_alike(described[0], stored):
         return None
     fill = group.attribute_element(attribute)
     return None if fill is None else fill.ljust(memory_dtype(stored).itemsize, b"\0")
 
 
-def _is_alike(kept: StoredType, stored: StoredType) -> bool:
+def _is_alike(described: StoredType, stored: StoredType) -> bool:
     """Whether the elements of two datatypes are the same in memory."""
-    is_same = kept.kind == stored.kind or (kept.kind, stored.kind) in _ALIKE
-    if kept.kind == stored.kind == "string":
-        return kept.size <= stored.size
-    return is_same and stored.kind != "unknown" and memory_dtype(kept) == memory_dtype(stored)
+    is_same = described.kind == stored.kind or (described.kind, stored.kind) in _ALIKE
+    if described.kind == stored.kind == "string":
+        return described.size <= stored.size
+    return is_same and stored.kind != "unknown" and memory_dtype(described) == memory_dtype(stored)
 
 
 class MemberWriter:
@@ -216,7 +216,7 @@ def replace_column(group: EditableGroup, info: TableInfo, column: WrittenColumn,
 
 
 def set_texts(group: EditableGroup, info: TableInfo, name: str | None, strings: Mapping[str, str | None]) -> None:
-    """Set the title; other strings have no place."""
+    """Set the title; other strings have no position."""
     if name is not None or set(strings) != {"title"}:
         refuse("describe columns of", info.path)
     dataset = editable(table_of(group).dataset)
