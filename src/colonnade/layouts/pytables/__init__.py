@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from colonnade.layouts.records import tables as record_tables
 from colonnade.layouts.contract import AnyRules, Candidate, Describe, Edit, IndexHome, Layout
+from colonnade.layouts.records import tables as record_tables
 from colonnade.nodes import Group, attributes
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from colonnade.columns.members import row_type
 from colonnade.dataclass import replace
 from colonnade.errors import ColonnadeError
-from colonnade.layouts.records import tables as record_tables
 from colonnade.layouts.contract import Candidate
+from colonnade.layouts.records import tables as record_tables
 from colonnade.layouts.records.tables import CLASS, dataset_of
 from colonnade.model import ColumnInfo, DatasetInfo, Member, StoredType, TableInfo
 from colonnade.nodes import Group, attributes

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from colonnade.layouts.records import tables as record_tables
 from colonnade.layouts.conversion import SourceTable
 from colonnade.layouts.pytables.pickled import pickled_names
+from colonnade.layouts.records import tables as record_tables
 from colonnade.layouts.records.convert import RecordConversion, dataset_name
 
 

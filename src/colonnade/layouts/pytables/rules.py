@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from colonnade.layouts.records import tables as record_tables
 from colonnade.layouts.pytables.describe import describe
 from colonnade.layouts.pytables.pickled import pickled_names
+from colonnade.layouts.records import tables as record_tables
 from colonnade.layouts.records.rules import RawRecords, RecordRules
 from colonnade.model import Breach, Rule
 from colonnade.nodes.paths import join_path

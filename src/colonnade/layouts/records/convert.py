@@ -37,11 +37,8 @@ class RecordConversion(Conversion):
         return dataset is not None and dataset.attribute_storage(ENCODING) is not None
 
     def replaced_objects(self, table: SourceTable) -> list[int]:
-        names = [HOME_OF_INDEXES]
-        return [
-            *super().replaced_objects(table),
-            *(at for name in names if (at := self.next_to(table, name)) is not None),
-        ]
+        home = self.next_to(table, HOME_OF_INDEXES)
+        return [*super().replaced_objects(table), *([] if home is None else [home])]
 
     def next_to(self, table: SourceTable, name: str) -> int | None:
         """The address of an object in the group of the dataset."""
