@@ -79,6 +79,7 @@ def test_struct_columns_and_search_indexes_are_not_tables(tmp_path: Path) -> Non
         assert file.tables() == ["/mine", "/events"]
         with pytest.raises(UsageError, match="not a table"):
             file["events/p"]
+    assert cn.check(tmp_path / "a.h5").checked.tables == 2
 
 
 @pytest.mark.parametrize("mode", ["r", "r+"])
