@@ -104,11 +104,11 @@ def test_pytables_reads_what_was_appended(path: Path) -> None:
         table.build_index("z", "sorted_rows")
         assert table.append(rows.slice(0, 20)) == 20
         cells = {name: rows.slice(0, 1)[name] for name in rows.column_names}
-        table.append({**cells, "z": pa.array([None], "int32"), "e": [None], "s": [None]})
+        table.append({**cells, "z": pa.array([None], pa.int32()), "e": [None], "s": [None]})
         assert table[-1]["z"] == 7 and table[-1]["e"] == "green" and table[-1]["s"] == ""
         assert table.indexes[0].fresh
         with pytest.raises(DataError, match="end in 2038"):
-            table.append({**cells, "t": pa.array([datetime(2040, 1, 1)], "timestamp[us]")})
+            table.append({**cells, "t": pa.array([datetime(2040, 1, 1)], pa.timestamp("us"))})
         with pytest.raises(UnsupportedError, match=r"cn\.convert"):
             table.truncate(3)
     with tables.open_file(path, "r+") as theirs:

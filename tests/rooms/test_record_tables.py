@@ -79,6 +79,7 @@ def test_struct_columns_and_search_indexes_are_not_tables(tmp_path: Path) -> Non
         assert file.tables() == ["/mine", "/events"]
         with pytest.raises(UsageError, match="not a table"):
             file["events/p"]
+    assert cn.check(tmp_path / "a.h5").checked.tables == 2
 
 
 @pytest.mark.parametrize("mode", ["r", "r+"])
@@ -182,7 +183,7 @@ def test_a_failed_append_leaves_the_file_as_it_was(path: Path) -> None:
         with pytest.raises(DataError, match="row 1001: 'too long' is longer than 5 bytes"):
             table.append({**rows, "s": ["fits", "too long"]})
         with pytest.raises(DataError, match="missing value"):
-            table.append({**rows, "a": pa.array([1, None], "int32")})
+            table.append({**rows, "a": pa.array([1, None], pa.int32())})
         assert len(table) == N
     with cn.open(path) as file:
         assert len(file["runs/events"]) == N
@@ -223,7 +224,7 @@ def test_field_attributes_are_units_names_and_fills(tmp_path: Path) -> None:
         table = file["t"]
         assert (table.layout, table.title, table["b"].units) == ("compound", "Run 7", "MeV")
         assert dict(table.attrs) == {"mine": 1}
-        table.append({"a": pa.array([None], "int32"), "b": [1.5]})
+        table.append({"a": pa.array([None], pa.int32()), "b": [1.5]})
         assert table[-1] == {"a": -9, "b": 1.5}
     cn.convert(tmp_path / "a.h5", tmp_path / "b.h5", layout="hep001")
     with cn.open(tmp_path / "b.h5") as file:

@@ -31,7 +31,8 @@ class RecordConversion(Conversion):
 
     def is_copied(self, root: Group, path: str, tables: Collection[str]) -> bool:
         """Elements of AnnData are copied: it reads them as they are."""
-        if may_hold_foreign_tables(root) or root.attribute_storage(ENCODING) is not None:
+        has_frames = root.hard_kind("obs") is not None and root.hard_kind("var") is not None
+        if has_frames or may_hold_foreign_tables(root) or root.attribute_storage(ENCODING) is not None:
             return True
         dataset = root.open_dataset(path)
         return dataset is not None and dataset.attribute_storage(ENCODING) is not None
