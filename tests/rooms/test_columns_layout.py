@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pickle
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -67,6 +69,7 @@ def write_vaex(h5: h5py.File) -> None:
     t["data"].attrs["dtype"] = "datetime64[ns]"
     td = column("td", data=np.arange(5))
     td["data"].attrs["dtype"] = "timedelta64[s]"
+    td.attrs["unit"] = "s"
     d = columns.create_group("d")
     d.attrs["type"] = "dictionary_encoded"
     d["indices/data"] = np.array([0, 1, 0, 0, 1], "i4")
@@ -220,6 +223,18 @@ def test_an_order_that_names_what_is_not_there_is_a_finding(tmp_path: Path) -> N
     assert [finding.rule for finding in cn.check(path)] == ["G2"]
 
 
+def test_what_only_resembles_a_vaex_table_is_not_found(tmp_path: Path) -> None:
+    def write(h5: h5py.File) -> None:
+        h5.create_group("a").attrs["type"] = "table"
+        h5["b/columns/x/data"] = np.arange(3)
+        h5["c/columns"] = np.arange(3)
+        h5["c"].attrs["type"] = "table"
+        h5["d/columns/x/data"] = np.arange(3)
+        h5["d"].attrs["type"] = "chair"
+
+    assert cn.open(file_of(tmp_path, write)).tables() == []
+
+
 def test_a_vaex_table_without_columns_has_no_rows(tmp_path: Path) -> None:
     def write(h5: h5py.File) -> None:
         h5.create_group("table").attrs["type"] = "table"
@@ -298,6 +313,7 @@ def test_variables_that_share_a_dimension_are_columns(tmp_path: Path) -> None:
         ("days since 1970-01-01", np.array([0, -1], "i4"), ["1970-01-01", "1969-12-31"]),
         ("hours since 1582-10-15 00:00:00", np.array([0, 24], "i2"), ["1582-10-15", "1582-10-16"]),
         ("hours since 1-1-1 00:00:0.0", np.array([17067072 + 48], "i8"), ["1948-01-03"]),  # as cftime decodes it
+        ("seconds since 1970-1-1 00:00", np.array([86_400], "i8"), ["1970-01-02"]),
         ("minutes since 2000-2-29T23:59", np.array([1], "u8"), ["2000-03-01"]),
         ("seconds since 1900-03-01 00:00:00 +01:00", np.array([3600], "i8"), ["1900-03-01"]),
         ("milliseconds since 2001-01-01", np.array([1], "i8"), ["2001-01-01T00:00:00.001"]),
@@ -315,6 +331,8 @@ def test_times_since_a_date(tmp_path: Path, units: str, stored: np.ndarray, expe
     found = [np.datetime64(value.replace(tzinfo=None), "us") for value in values.to_pylist()]
     assert found == [np.datetime64(text, "us") for text in expected]
     assert (values.type.tz is not None) == ("+01:00" in units)
+    cn.convert(tmp_path / "theirs.h5", tmp_path / "new.h5", source_layouts={"g": "columns"})
+    assert cn.read(tmp_path / "new.h5", "g")["t"].equals(values)
 
 
 @pytest.mark.parametrize(
@@ -596,6 +614,7 @@ def test_indexes_are_kept_in_another_file(theirs: Path, tmp_path: Path) -> None:
             ("y", "chunk_minmax", True, str(indexes)),
         }
         assert table.where("y == 7").explain().chunks_read < 10
+        assert len(pickle.loads(pickle.dumps(table)).indexes) == 3
     assert theirs.read_bytes() == content
     with cn.open(theirs, index_file=indexes) as file:
         table = file.table("g", layout="columns")
@@ -605,6 +624,7 @@ def test_indexes_are_kept_in_another_file(theirs: Path, tmp_path: Path) -> None:
         assert table.verify_indexes() == []
         table.drop_index("y", "bitmap")
         assert [one.kind for one in table.indexes] == ["sorted_rows", "chunk_minmax"]
+        assert [one.file for one in pickle.loads(pickle.dumps(table)).indexes] == [str(indexes)] * 2
         with pytest.raises(UsageError, match="has no index of kind 'bitmap'"):
             table.drop_index("y", "bitmap")
     assert theirs.read_bytes() == content
@@ -627,6 +647,22 @@ def test_indexes_of_a_changed_file_are_not_used(theirs: Path, tmp_path: Path) ->
         table.build_index("y", "chunk_minmax")
         assert [one.trusted for one in table.indexes] == [True]
         assert table.where("y == 7").count() == 1001
+
+
+def test_an_index_is_not_trusted_after_a_change_that_hides_its_time(theirs: Path, tmp_path: Path) -> None:
+    indexes = tmp_path / "theirs.idx.h5"
+    with cn.open(theirs) as file:
+        file.table("g", layout="columns").build_index("y", "chunk_minmax", index_file=indexes)
+    before = theirs.stat()
+    with h5py.File(theirs, "r+") as h5:
+        h5["g/y"][150_000] = 7
+    os.utime(theirs, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert theirs.stat().st_size == before.st_size
+    with cn.open(theirs, index_file=indexes) as file:
+        table = file.table("g", layout="columns")
+        assert [(one.fresh, one.trusted) for one in table.indexes] == [(True, False)]
+        assert table.where("y == 7").count() == 1001
+        assert [finding.rule for finding in table.verify_indexes()] == ["S8"]
 
 
 def test_indexes_that_were_not_built_here_are_used_once_verified(

@@ -115,7 +115,7 @@ def open(  # noqa: A001 - the name is the public contract
             "links": links,
             "n_threads": n_threads,
             "library": library,
-            "index_file": None if index_file is None else os.fspath(index_file),
+            "index_file": None if index_file is None else str(Path(index_file).absolute()),
         }
         if index_file is not None:
             file._use_index_file(index_file).open()
@@ -696,7 +696,7 @@ class File(Sealed):
             if self._index_file is not None:
                 self._index_file.close()
             self._index_file = IndexFile(path, self)
-            self._asked["index_file"] = os.fspath(path)
+            self._asked["index_file"] = str(Path(path).absolute())
         return self._index_file
 
     def _file_state(self) -> list[int] | None:

@@ -109,7 +109,7 @@ def _flat_member(dataset: Dataset, name: str) -> GroupMember:
     member = _described(dataset, dataset, name, column)
     if packing.since is None and units is not None and not _is_temporal_text(info.type, units):
         return member
-    shown = units if packing.since is not None else None if units is None else f"{units} (not decoded)"
+    shown = packing.since.units if packing.since is not None else None if units is None else f"{units} (not decoded)"
     return replace(member, column=replace(member.column, units=shown))
 
 
@@ -141,9 +141,18 @@ def _described(rows: Dataset, dataset: Dataset, name: str, column: ColumnInfo | 
 def _with_texts(member: GroupMember, node: Node) -> GroupMember:
     """The column with its units and its description, under the names that vaex, netCDF and others give them."""
     column = member.column
+    if (
+        column.arrow_type is not None
+        and column.units is None
+        and column.arrow_type.startswith(("timestamp", "duration"))
+    ):
+        return replace(member, column=replace(column, description=_description(node)))  # the type states their unit
     units = column.units or attributes.read_text(node, names.UNITS) or attributes.read_text(node, names.UNIT)
-    described = attributes.read_text(node, names.DESCRIPTION) or attributes.read_text(node, names.LONG_NAME)
-    return replace(member, column=replace(column, units=units or None, description=described or None))
+    return replace(member, column=replace(column, units=units or None, description=_description(node)))
+
+
+def _description(node: Node) -> str | None:
+    return attributes.read_text(node, names.DESCRIPTION) or attributes.read_text(node, names.LONG_NAME) or None
 
 
 # -- vaex --

@@ -65,7 +65,7 @@ class Since(NamedTuple):
 
     @property
     def units(self) -> str:
-        return f"{UNITS_OF_TIMES[self.unit]} since 1970-01-01" + (" UTC" if self.has_zone else "")
+        return f"{UNITS_OF_TIMES[self.unit]} since 1970-01-01" + (" 00:00:00 UTC" if self.has_zone else "")
 
 
 def parse_since(units: str, calendar: str | None, is_float: bool) -> Since | None:
