@@ -74,7 +74,7 @@ def _strings(array: pa.Array, strings: StringsAs, codes: NumpyArray | None = Non
     values = (
         _objects(array) if strings == "objects" else _fixed_bytes(array, len(array) if codes is None else len(codes))
     )
-    return values if codes is None else values[codes]
+    return values if codes is None else np.take(values, codes)  # faster than values[codes]
 
 
 def _objects(array: pa.Array) -> NumpyArray:
@@ -89,7 +89,7 @@ def _numpy_strings(array: pa.Array, codes: NumpyArray | None = None) -> NumpyArr
     known = _padded(array) if codes is not None else None
     for start in range(0, n, _PIECE_ROWS):
         rows = slice(start, start + _PIECE_ROWS)
-        strings[rows] = _padded(array[rows]) if known is None or codes is None else known[codes[rows]]
+        strings[rows] = _padded(array[rows]) if known is None or codes is None else np.take(known, codes[rows])
     return strings
 
 

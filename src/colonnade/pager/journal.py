@@ -448,7 +448,7 @@ class JournaledFile(io.RawIOBase):
         self._held.clear()
 
     def _unsaved_records(self) -> Iterator[list[tuple[range, bytes]]]:
-        """Changed pages and their old content, which is not in the journal yet: records to be appended with one call."""
+        """Changed pages and their old content, which the journal lacks: records to be appended with one call."""
         records: list[tuple[range, bytes]] = []
         n_pages = 0
         for run in self._unsaved():
