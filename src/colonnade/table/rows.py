@@ -73,7 +73,7 @@ class ReadableRows(Sealed):
         if not isinstance(predicate, (str, Predicate)):
             raise UsageError(f"where takes a predicate, such as col('x') > 3 or 'x > 3', not {predicate!r}")
         parsed, places = parse_with_places(predicate) if isinstance(predicate, str) else (predicate, None)
-        with showing_place(str(predicate), places):
+        with showing_place(predicate if isinstance(predicate, str) else "", places):
             with self._file._steady():
                 query = self._query()
                 if query._limit is None:
@@ -812,7 +812,7 @@ class Query(ReadableRows):
                 f"column {name!r} is computed from an expression, such as col('x') * 2 or 'x * 2', not from {value!r}",
                 column=name,
             )
-        with showing_place(str(value), places):
+        with showing_place(value if isinstance(value, str) else "", places):
             term = substituted(parsed.term, self._computed)
             self._subject_reader(term, name)
         return term
