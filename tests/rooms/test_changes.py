@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -611,7 +612,7 @@ def test_codes_widen_with_the_categories_of_appended_rows(tmp_path: Path) -> Non
     path = tmp_path / "x.h5"
     words = [f"word {number}" for number in range(300)]
     cn.write(path, {"c": words[:100]}, table="t", columns={"c": cn.column(strings="categories")})
-    appended = [words[:50], words[100:128], words[120:300], [None, words[299]], words[:3]]
+    appended: list[Sequence[str | None]] = [words[:50], words[100:128], words[120:300], [None, words[299]], words[:3]]
     with cn.open(path, "r+") as file:
         table = file["t"]
         for values in appended:

@@ -77,10 +77,10 @@ class HeldPages:
     def adjacent(self, most: int) -> Iterator[tuple[int, list[memoryview]]]:
         """All held pages in order: consecutive ones together, at most `most` pages; the first page and the contents."""
         with self._lock:
-            held = [(first, self._contents[first]) for first in self._firsts]
+            runs = [(first, self._contents[first]) for first in self._firsts]
         start = stop = -1
         together: list[memoryview] = []
-        for first, whole in held:
+        for first, whole in runs:
             n_pages = _n_pages(whole)
             for begin in range(0, n_pages, most):
                 content = whole if n_pages <= most else whole[begin * PAGE : (begin + most) * PAGE]

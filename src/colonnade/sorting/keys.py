@@ -116,8 +116,8 @@ def sorted_places(columns: Sequence[pa.Array | pa.ChunkedArray], keys: Sequence[
 
 
 def _places_of_numbers(numbers: np.ndarray, is_descending: bool) -> RowNumbers:
-    """The same order, by NumPy: its sort that is not stable takes a fifth of the time of Arrow's. Equal numbers, and
-    NaN, are put into their order afterwards."""
+    """The order of one key of numbers, by NumPy: its sort that is not stable takes a fifth of the time of Arrow's.
+    Equal numbers, and NaN, are put into the order of their rows afterwards."""
     if is_descending:
         numbers = -numbers if numbers.dtype.kind == "f" else ~numbers  # NaN stays last
     if numbers.dtype.itemsize <= BYTES_OF_RADIX_SORT:
