@@ -18,7 +18,7 @@ from bench.work import Row, Size
 from bench.workload import Workload
 
 OURS = "colonnade"
-SLOW = 3.0  # seconds; work that takes longer is run only twice
+SLOW = 3.0  # seconds of CPU time; work that takes longer is run only twice
 NO_SECOND_WARM_UP = 0.1  # seconds
 SHORT = 0.02  # seconds; work that takes less is called several times in one run
 MOST_CALLS = 50
@@ -105,10 +105,11 @@ def run_row(row: Row, peers: Sequence[Peer], workload: Workload, repeats: int, s
     slow: dict[str, Callable[[], Took]] = {}
     for peer in peers:
         cell = cells[peer.name]
-        seconds = _warm_up(row, peer, workload, expected, cell)
-        if seconds is not None:
-            cell.calls = max(1, min(MOST_CALLS, int(SHORT / seconds)))
-            (slow if seconds > SLOW else quick)[peer.name] = partial(_run, row, peer, workload, expected, cell)
+        took = _warm_up(row, peer, workload, expected, cell)
+        if took is not None:
+            # By CPU time: on a busy machine a call may wait many times as long as it works.
+            cell.calls = max(1, min(MOST_CALLS, int(SHORT / max(took.cpu, SHORT / MOST_CALLS))))
+            (slow if took.cpu > SLOW else quick)[peer.name] = partial(_run, row, peer, workload, expected, cell)
     for actions, times in ((quick, repeats), (slow, min(2, repeats))):
         for name, runs in run_in_turns(actions, times).items():
             cells[name].runs = runs
@@ -117,8 +118,8 @@ def run_row(row: Row, peers: Sequence[Peer], workload: Workload, repeats: int, s
     return Line(row, row.heading(workload), cells, limit)
 
 
-def _warm_up(row: Row, peer: Peer, workload: Workload, expected: list[object], cell: Cell) -> float | None:
-    """Seconds of a call that was not the first; None when there is nothing to measure."""
+def _warm_up(row: Row, peer: Peer, workload: Workload, expected: list[object], cell: Cell) -> Took | None:
+    """The time of a call that was not the first; None when there is nothing to measure."""
     for _ in range(2):
         took = Took()
         try:
@@ -131,9 +132,9 @@ def _warm_up(row: Row, peer: Peer, workload: Workload, expected: list[object], c
         _check(answer, expected, cell)
         if cell.problem:
             return None
-        if took.wall > NO_SECOND_WARM_UP:
+        if took.cpu > NO_SECOND_WARM_UP:
             break
-    return took.wall
+    return took
 
 
 def _run(row: Row, peer: Peer, workload: Workload, expected: list[object], cell: Cell) -> Took:

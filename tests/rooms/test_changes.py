@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -604,3 +605,19 @@ def test_an_enum_takes_many_new_categories(tmp_path: Path, missing: bool) -> Non
         file["table"].append({"a": added})
     assert cn.read(tmp_path / "t.h5").column("a").to_pylist() == [*first.to_pylist(), *added.to_pylist()]
     assert not list(cn.check(tmp_path / "t.h5", deep=True))
+
+
+def test_codes_widen_with_the_categories_of_appended_rows(tmp_path: Path) -> None:
+    """Appends to one open table: categories that the integers have room for, too many for them, and missing rows."""
+    path = tmp_path / "x.h5"
+    words = [f"word {number}" for number in range(300)]
+    cn.write(path, {"c": words[:100]}, table="t", columns={"c": cn.column(strings="categories")})
+    appended: list[Sequence[str | None]] = [words[:50], words[100:128], words[120:300], [None, words[299]], words[:3]]
+    with cn.open(path, "r+") as file:
+        table = file["t"]
+        for values in appended:
+            table.append({"c": pa.array(values, pa.string())})
+    assert cn.read(path, "t")["c"].to_pylist() == [*words[:100], *(word for values in appended for word in values)]
+    with h5py.File(path) as file:
+        assert file["t/c"].dtype == np.int16
+    assert not cn.check(path)

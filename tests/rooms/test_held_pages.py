@@ -24,6 +24,16 @@ def held_by(pages: HeldPages) -> dict[int, bytes]:
                 assert number in run
                 assert number not in found
                 found[number] = bytes(page)
+    together: dict[int, bytes] = {}
+    stop = -1
+    for first, contents in pages.adjacent(5):
+        joined = b"".join(contents)
+        n_pages = -(-len(joined) // PAGE)
+        assert n_pages <= 5
+        assert first >= stop
+        stop = first + n_pages
+        together |= {first + at: joined[at * PAGE : (at + 1) * PAGE] for at in range(n_pages)}
+    assert together == found
     assert pages.n_pages == len(found)
     assert list(found) == sorted(found)
     return found

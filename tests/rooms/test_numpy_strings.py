@@ -112,3 +112,25 @@ def test_no_object_is_made_per_row() -> None:
         tracemalloc.stop()
         assert len(kept) == 200_000
     assert sizes["numpy"] < 20 * 200_000 < sizes["objects"]
+
+
+@pytest.mark.parametrize("strings", ["numpy", "objects", "bytes"])
+@pytest.mark.parametrize("are_shared", [True, False])
+def test_categories_of_several_chunks(strings: Any, are_shared: bool) -> None:
+    """Chunks that share their categories, or have others, with missing rows and without rows."""
+    words = pa.array(["muon", "pion", "électron"])
+    others = words if are_shared else pa.array(["pion", "tau", "muon"])
+    codes = [[0, 1, 2, 0], [], [2, None, 1], [0]]
+    dictionaries = [words, words, others, others]
+    chunks = [
+        pa.DictionaryArray.from_arrays(pa.array(part, pa.int32()), dictionary)
+        for part, dictionary in zip(codes, dictionaries, strict=True)
+    ]
+    column = pa.chunked_array(chunks)
+    values = to_numpy(column, strings)
+    expected = column.cast(pa.string()).to_pylist()
+    assert np.ma.getmaskarray(values).tolist() == [word is None for word in expected]
+    shown = [word.decode() if isinstance(word, bytes) else str(word) for word in np.ma.getdata(values)]
+    assert [word for word, wanted in zip(shown, expected, strict=True) if wanted is not None] == [
+        word for word in expected if word is not None
+    ]

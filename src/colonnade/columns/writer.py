@@ -539,10 +539,21 @@ class ColumnWriter:
         """The values encoded by the fast path, if the column existed before and they obviously fit its form."""
         if not self._resumed:
             return None
+        if self._coder is not None:
+            return self._encode_codes_fast(values)
         if self._quick is None or self._quick[0] is not self._form:
             self._quick = (self._form, fast_encoder(self._form))
         image = self._quick[1](values)
         return None if image is None else Encoded(image)
+
+    def _encode_codes_fast(self, codes: pa.Array) -> Encoded | None:
+        """Codes as elements, if the integers of the form have room for every category, and no row is missing."""
+        stored, coder = self._form.stored, self._coder
+        if coder is None or self._numbers is not None or stored.kind != "integer" or codes.null_count:
+            return None
+        if not len(codes) or not holds_codes(stored, len(coder.values)):
+            return None
+        return Encoded(np.asarray(codes).astype(memory_dtype(stored)))
 
     def _encode(self, values: pa.Array) -> Encoded:
         kind = self._form.kind

@@ -189,9 +189,11 @@ def append(
     """
     table.check_is_whole()
     source = _source_for(table, data)
-    if writers is None or writers.checked is None or source.ranges or not source.schema.equals(writers.checked):
+    checked = None if writers is None or source.ranges else writers.checked
+    defined = False
+    if checked is None or not source.schema.equals(checked):
         check_columns(table.info, source)
-    table, defined = _defined(table, {f.name: f.type for f in source.schema}, source.notes)
+        table, defined = _defined(table, {f.name: f.type for f in source.schema}, source.notes)
     indexes = table.indexes.open()  # before a column without chunks is copied into chunks
     if writers is None or defined:
         writers = Writers([(table.resume(column), arrow_type(column)) for column in table.info.members])

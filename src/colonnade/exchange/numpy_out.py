@@ -31,7 +31,9 @@ def to_numpy(column: pa.ChunkedArray, strings: StringsAs = "numpy") -> NumpyArra
     """The values as a NumPy array; a numpy.ma.MaskedArray if rows are missing."""
     if strings not in ("numpy", "objects", "bytes"):
         raise UsageError(f"strings must be 'numpy', 'objects' or 'bytes', not {strings!r}", option="strings")
-    values = _top_values(_one(column), strings)
+    values = _of_shared_categories(column, strings)
+    if values is None:
+        values = _top_values(_one(column), strings)
     if column.null_count == 0:
         return values
     missing = column.is_null().to_numpy()
@@ -43,6 +45,26 @@ def to_numpy(column: pa.ChunkedArray, strings: StringsAs = "numpy") -> NumpyArra
             full[name] = missing
         missing = full
     return np.ma.MaskedArray(values, missing)
+
+
+def _of_shared_categories(column: pa.ChunkedArray, strings: StringsAs) -> NumpyArray | None:
+    """Strings by categories that all chunks share, looked up chunk by chunk: their codes need not be joined first."""
+    kind = column.type
+    if strings == "numpy" or column.num_chunks < 2:
+        return None
+    if not pa.types.is_dictionary(kind) or not pa.types.is_string(kind.value_type):
+        return None
+    categories = column.chunk(0).dictionary
+    if not len(categories) or not all(part.dictionary.equals(categories) for part in column.chunks[1:]):
+        return None
+    known = _objects(categories) if strings == "objects" else _fixed_bytes(categories, len(column))
+    values = np.empty(len(column), known.dtype)
+    start = 0
+    for part in column.chunks:
+        codes = part.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        np.take(known, codes, out=values[start : start + len(part)], mode="clip")  # "raise" copies; readers check codes
+        start += len(part)
+    return values
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
@@ -74,7 +96,7 @@ def _strings(array: pa.Array, strings: StringsAs, codes: NumpyArray | None = Non
     values = (
         _objects(array) if strings == "objects" else _fixed_bytes(array, len(array) if codes is None else len(codes))
     )
-    return values if codes is None else values[codes]
+    return values if codes is None else np.take(values, codes)  # faster than values[codes]
 
 
 def _objects(array: pa.Array) -> NumpyArray:
@@ -89,7 +111,7 @@ def _numpy_strings(array: pa.Array, codes: NumpyArray | None = None) -> NumpyArr
     known = _padded(array) if codes is not None else None
     for start in range(0, n, _PIECE_ROWS):
         rows = slice(start, start + _PIECE_ROWS)
-        strings[rows] = _padded(array[rows]) if known is None or codes is None else known[codes[rows]]
+        strings[rows] = _padded(array[rows]) if known is None or codes is None else np.take(known, codes[rows])
     return strings
 
 

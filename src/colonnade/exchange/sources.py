@@ -207,13 +207,16 @@ def _from_reader(reader: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterato
     for batch in reader:
         for start in range(0, max(batch.num_rows, 1), SOURCE_BATCH_ROWS):
             part = batch.slice(start, SOURCE_BATCH_ROWS)
-            yield pa.RecordBatch.from_arrays(part.columns, schema=schema)
+            is_same = part.schema.equals(schema, check_metadata=True)
+            yield part if is_same else pa.RecordBatch.from_arrays(part.columns, schema=schema)
 
 
 def _pandas_labels(schema: pa.Schema, unnamed: str) -> tuple[pa.Schema, list[str], dict[str, range]]:
     """The schema with the pandas index columns renamed as reset_index would name them (`unnamed` if without a name),
     those names, and the indexes that pandas stores only as a range."""
     index = _pandas_index(schema)
+    if not index:
+        return schema.remove_metadata() if schema.metadata else schema, [], {}
     taken = {name for name in schema.names if name not in index}
     new_names: dict[str, str] = {}
     labels: list[str] = []

@@ -103,8 +103,7 @@ class FileHandle:
         if not isinstance(self.h5, h5py.File):
             return LibraryGroup.of(self.h5.id)
         try:
-            root: h5py.Group = self.h5["/"]
-            return LibraryGroup.of(root.id)
+            return LibraryGroup.of(h5g.open(self.h5.id, b"/"))
         except RecursionError:
             raise
         except (KeyError, RuntimeError, OSError) as error:

@@ -41,13 +41,18 @@ class HeldPages:
 
     def change(self, page: int, at: int, data: memoryview) -> bool:
         """Change bytes of a page, counted from its beginning; False if the page is not held."""
-        for _, content in self.parts(range(page, page + 1)):
-            if content.readonly:
-                content = memoryview(bytearray(content))
-                self.put(page, content)
-            content[at : at + len(data)] = data
-            return True
-        return False
+        number = bisect_right(self._firsts, page) - 1  # without the lock: only this thread changes what is held
+        if number < 0:
+            return False
+        first = self._firsts[number]
+        content, begin = self._contents[first], (page - first) * PAGE
+        if begin >= len(content):
+            return False
+        if content.readonly:
+            content, begin = memoryview(bytearray(content[begin : begin + PAGE])), 0
+            self.put(page, content)
+        content[begin + at : begin + at + len(data)] = data
+        return True
 
     def parts(self, pages: range) -> list[tuple[int, memoryview]]:
         """What is held of these pages: the first page of each run, and its content."""
@@ -68,6 +73,26 @@ class HeldPages:
                 start = first
             stop = end
         yield from _cut(start, stop, most)
+
+    def adjacent(self, most: int) -> Iterator[tuple[int, list[memoryview]]]:
+        """All held pages in order: consecutive ones together, at most `most` pages; the first page and the contents."""
+        with self._lock:
+            runs = [(first, self._contents[first]) for first in self._firsts]
+        start = stop = -1
+        together: list[memoryview] = []
+        for first, whole in runs:
+            n_pages = _n_pages(whole)
+            for begin in range(0, n_pages, most):
+                content = whole if n_pages <= most else whole[begin * PAGE : (begin + most) * PAGE]
+                next_stop = first + begin + _n_pages(content)
+                if first + begin != stop or next_stop - start > most:
+                    if together:
+                        yield start, together
+                    start, together = first + begin, []
+                together.append(content)
+                stop = next_stop
+        if together:
+            yield start, together
 
     def drop_unchanged(self, pages: range, stored: bytes) -> list[range]:
         """Forget those of these held pages whose content is `stored`; return the others, as ranges."""
@@ -133,6 +158,8 @@ def _cut(start: int, stop: int, most: int) -> Iterator[range]:
 
 def _unlike(content: memoryview, stored: bytes) -> list[int]:
     """The pages of `content`, counted from 0, that differ from what is stored."""
+    if len(content) <= PAGE:
+        return [0] if content.tobytes() != stored else []
     n_whole = min(len(content), len(stored)) // PAGE
     new, old = (np.frombuffer(data, np.uint64, n_whole * PAGE // 8)[:: PAGE // 8] for data in (content, stored))
     differ = (new != old).tolist()  # most pages that differ do so in their first bytes

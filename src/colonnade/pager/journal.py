@@ -40,6 +40,7 @@ Invariants:
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -201,7 +202,8 @@ class JournaledFile(io.RawIOBase):
 
     def _note(self, start: int, stop: int) -> None:
         """Remember the byte range of a write."""
-        self.check_process()
+        if os.getpid() != self._process:  # `is_orphan` without a call: this happens at every write
+            self.check_process()
         self.is_untouched = False
         if self.written and self.written[-1][1] == start:
             self.written[-1] = (self.written[-1][0], stop)
@@ -286,8 +288,9 @@ class JournaledFile(io.RawIOBase):
             low, high = max(start, page * PAGE), min(stop, (page + 1) * PAGE)
             part = view[low - start : high - start]
             if not self._held.change(page, low - page * PAGE, part):
-                self._held.put(page, memoryview(bytearray(self._stored(range(page, page + 1)))))
-                self._held.change(page, low - page * PAGE, part)
+                content = memoryview(bytearray(self._stored(range(page, page + 1))))
+                content[low - page * PAGE : high - page * PAGE] = part
+                self._held.put(page, content)
         if self._held.n_pages * PAGE > limits.now.held_page_bytes:
             self._write_pages()
 
@@ -424,15 +427,12 @@ class JournaledFile(io.RawIOBase):
             self.lock.take()
         if self._journal is None:
             self._start_journal()
-        for run in self._unsaved():
-            stored = self._stored(run)
-            for part in self._held.drop_unchanged(run, stored):
-                at = (part.start - run.start) * PAGE
-                self._append_record(part.start, stored if part == run else stored[at : at + len(part) * PAGE])
-                self._saved.update(part)
-        for run in self._held.runs(MOST_COPIED_AT_ONCE):
-            for first, content in self._held.parts(run):
-                self._digests.update(enumerate(map(crc32, split_pages(content)), first))
+        for records in self._unsaved_records():
+            self._append_records([(pages.start, content) for pages, content in records])
+            self._saved.update(*(pages for pages, _ in records))
+        for first, contents in self._held.adjacent(MOST_COPIED_AT_ONCE):
+            each_page = itertools.chain.from_iterable(map(split_pages, contents))
+            self._digests.update(enumerate(map(crc32, each_page), first))
         if last:
             self._append_digests()
         if self._full and self._journal is not None:
@@ -446,6 +446,22 @@ class JournaledFile(io.RawIOBase):
         self._put_pages()
         self._sync()
         self._held.clear()
+
+    def _unsaved_records(self) -> Iterator[list[tuple[range, bytes]]]:
+        """Changed pages and their old content, which the journal lacks: records to be appended with one call."""
+        records: list[tuple[range, bytes]] = []
+        n_pages = 0
+        for run in self._unsaved():
+            stored = self._stored(run)
+            for part in self._held.drop_unchanged(run, stored):
+                at = (part.start - run.start) * PAGE
+                records.append((part, stored if part == run else stored[at : at + len(part) * PAGE]))
+                n_pages += len(part)
+            if n_pages >= MOST_COPIED_AT_ONCE:
+                yield records
+                records, n_pages = [], 0
+        if records:
+            yield records
 
     def _put_mark(self, offset: int) -> None:
         """End the file with the mark of an incomplete commit."""
@@ -465,9 +481,8 @@ class JournaledFile(io.RawIOBase):
 
     def _put_pages(self) -> None:
         """Write the held pages into the file."""
-        for run in self._held.runs(MOST_COPIED_AT_ONCE):
-            contents = [content for _, content in self._held.parts(run)]
-            self._disk.write_parts(self._file, contents, run.start * PAGE)
+        for first, contents in self._held.adjacent(MOST_COPIED_AT_ONCE):
+            self._disk.write_parts(self._file, contents, first * PAGE)
 
     def _sync(self) -> None:
         if self._full:
@@ -489,7 +504,7 @@ class JournaledFile(io.RawIOBase):
         for run in runs:
             for at in range(run.start, run.stop, MOST_COPIED_AT_ONCE):
                 part = range(at, min(at + MOST_COPIED_AT_ONCE, run.stop))
-                self._append_record(part.start, self._stored(part))
+                self._append_records([(part.start, self._stored(part))])
                 self._saved.update(part)
         if self._full and self._journal is not None:
             self._disk.sync(self._journal)
@@ -518,15 +533,17 @@ class JournaledFile(io.RawIOBase):
                 content = self.read_at(page * PAGE, min(max(left, 0), PAGE))
                 self._digests[page] = crc32(content)
         digests = b"".join(map(DIGEST.pack, pages, map(self._digests.__getitem__, pages)))
-        self._append_record(DIGESTS, digests)
+        self._append_records([(DIGESTS, digests)])
 
-    def _append_record(self, page: int, content: bytes) -> None:
-        """Add a record to the journal: consecutive pages that begin with this one, or digests."""
+    def _append_records(self, records: Sequence[tuple[int, bytes]]) -> None:
+        """Add records to the journal: consecutive pages that begin with this one, or digests."""
         assert self._journal is not None  # started by the caller
-        lead = RECORD.pack(page, len(content))
-        check = CHECK.pack(crc32(content, crc32(lead)))
-        self._disk.write_parts(self._journal, [lead, check, content], self._journal_end)
-        self._journal_end += len(lead) + len(check) + len(content)
+        parts: list[bytes] = []
+        for page, content in records:
+            lead = RECORD.pack(page, len(content))
+            parts += (lead, CHECK.pack(crc32(content, crc32(lead))), content)
+        self._disk.write_parts(self._journal, parts, self._journal_end)
+        self._journal_end += sum(map(len, parts))
 
     def _remove_journal(self) -> None:
         if self._journal is not None:

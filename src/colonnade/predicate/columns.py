@@ -99,7 +99,8 @@ class Expression:
         """
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise PredicateError(f"is_in takes a list of values, not {values!r}")
-        return IsIn(self._subject, tuple(_value(value, self._subject) for value in values))
+        subject = self._subject
+        return IsIn(subject, tuple([_value(value, subject) for value in values]))
 
     def is_missing(self) -> Predicate:
         """The row has no value.

@@ -218,8 +218,9 @@ class IsIn(Leaf):
     values: tuple[object, ...]
 
     def __post_init__(self) -> None:
-        for value in self.values:
-            check_number(value, self.column)
+        if any(map(has_too_many_digits, self.values)):
+            for value in self.values:
+                check_number(value, self.column)
 
     def __str__(self) -> str:
         return f"{self._name} in ({', '.join(value_text(value) for value in self.values)})"

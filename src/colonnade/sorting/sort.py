@@ -28,10 +28,11 @@ from colonnade.query.plan import why_not
 from colonnade.query.scan import empty_columns, read_column, read_table
 from colonnade.selection import RowNumbers, Rows
 from colonnade.sorting.external import ExternalSort
-from colonnade.sorting.keys import KeyColumn, SortKey, sorted_positions
+from colonnade.sorting.keys import KeyColumn, SortKey, plain_numbers, sorted_positions
 
 PAYS_FROM = 16  # rows of the table per row asked for: with fewer, an index of keys in disorder saves nothing
 ROW = "row"
+FEWEST_COMPARED, MOST_COMPARED = 1024, 1 << 18  # rows that are compared with the best ones at a time
 
 
 @dataclass(frozen=True)
@@ -72,23 +73,37 @@ class Sorting:
         """The first rows; keys are kept for at most a few times as many."""
         best: list[pa.Table] = []
         n_rows, edge = 0, None
+        step = max(FEWEST_COMPARED, 4 * limit)
         for rows in parts if limit else ():
-            best.append(self._before(edge, pa.table({**self._named(rows), ROW: np.asarray(rows, dtype=np.int64)})))
-            n_rows += best[-1].num_rows
-            if n_rows >= 4 * limit:
-                best = [self._best(best, limit)]
-                n_rows, edge = limit, best[0].column(0)[-1]
+            keys = self.key_arrays(rows)
+            start = 0
+            while start < len(keys[0]):  # few rows at first: they give an edge that leaves out most of the others
+                part = [key.slice(start, step) for key in keys]
+                places = self._places_before(edge, part[0])
+                named = {f"key {number}": key.take(pa.array(places)) for number, key in enumerate(part)}
+                best.append(pa.table({**named, ROW: _numbers_at(rows, start + places)}))
+                n_rows += len(places)
+                start += step
+                if n_rows >= 4 * limit:
+                    best = [self._best(best, limit)]
+                    n_rows, edge = limit, best[0].column(0)[-1]
+                    step = min(4 * step, MOST_COMPARED)
         if not best:
             return np.empty(0, dtype=np.int64)
         numbers: RowNumbers = self._best(best, limit).column(ROW).to_numpy()
         return numbers
 
-    def _before(self, edge: pa.Scalar | None, rows: pa.Table) -> pa.Table:
-        """The rows whose first key is not after `edge`, in their order: others are not among the first."""
+    def _places_before(self, edge: pa.Scalar | None, key: pa.Array) -> RowNumbers:
+        """The places where the first key is not after `edge`: other rows are not among the first."""
         if edge is None or not edge.is_valid or (pa.types.is_floating(edge.type) and np.isnan(edge.as_py())):
-            return rows
+            return np.arange(len(key))
+        numbers = plain_numbers(key)
+        if numbers is not None:
+            value = edge.as_py()
+            return np.flatnonzero(numbers >= value if self.keys[0].descending else numbers <= value)
         compare = pc.greater_equal if self.keys[0].descending else pc.less_equal
-        return rows.filter(compare(rows.column(0), edge))  # unknown, and so left out, for missing rows
+        places = pc.indices_nonzero(compare(key, edge))  # unknown, and so left out, for missing rows
+        return np.asarray(places).astype(np.int64)
 
     def _best(self, tables: Sequence[pa.Table], limit: int) -> pa.Table:
         whole = pa.concat_tables(tables).combine_chunks()
@@ -142,3 +157,10 @@ class Sorting:
             return None
         rows = np.sort(rows)
         return rows[sorted_positions(self.key_arrays(rows), self.keys)[:limit]]
+
+
+def _numbers_at(rows: Rows, places: RowNumbers) -> RowNumbers:
+    """The numbers of the rows at these places of a part."""
+    if isinstance(rows, range):
+        return rows.start + rows.step * places
+    return np.asarray(np.asarray(rows, dtype=np.int64)[places])

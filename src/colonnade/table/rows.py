@@ -69,7 +69,7 @@ class ReadableRows(Sealed):
         if not isinstance(predicate, (str, Predicate)):
             raise UsageError(f"where takes a predicate, such as col('x') > 3 or 'x > 3', not {predicate!r}")
         parsed, positions = parse_with_positions(predicate) if isinstance(predicate, str) else (predicate, None)
-        with showing_position(str(predicate), positions):
+        with showing_position(predicate if isinstance(predicate, str) else "", positions):
             with self._file._steady():
                 query = self._query()
                 if query._limit is None:
@@ -831,7 +831,7 @@ class Query(ReadableRows):
                 f"column {name!r} is computed from an expression, such as col('x') * 2 or 'x * 2', not from {value!r}",
                 column=name,
             )
-        with showing_position(str(value), positions):
+        with showing_position(value if isinstance(value, str) else "", positions):
             term = substituted(parsed.term, self._computed)
             self._subject_reader(term, name)
         return term
