@@ -26,7 +26,7 @@ from colonnade.layouts.columns.netcdf import parse_since
 from tests.golden.test_foreign import FOLDER, checksum
 
 Write = Callable[[h5py.File], None]
-VAEX = json.loads((FOLDER / "vaex/manifest.json").read_text())
+VAEX = json.loads((FOLDER.parent / "vaex_values.json").read_text())
 
 
 def file_of(tmp_path: Path, write: Write, name: str = "theirs.h5") -> Path:
