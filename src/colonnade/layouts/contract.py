@@ -307,6 +307,7 @@ class Layout:
     keeps_pandas_notes: bool = False  # can store what pandas knows about a column or frame
     parts: tuple[str, ...] = ()  # members of a table's group that do not belong to a single column
     names_are_links: bool = True  # the name of a column is also its link name in the group
+    find_parts: Callable[[Group], Collection[str]] | None = None  # `parts`, if they are not the same for every table
 
     @property
     def reading(self) -> Describe:
@@ -352,6 +353,8 @@ class Layout:
             return self.edit.own_objects(group)
         from colonnade.layouts.index_home import HOME
 
+        if self.find_parts is not None:
+            return {HOME, *self.find_parts(group)}
         members = self.describe(group, "/").members
         return {HOME, *self.parts, *((column.link or column.name).split("/")[0] for column in members)}
 

@@ -1,0 +1,52 @@
+"""Frames and Series that pandas stores with `HDFStore` and `to_hdf`, in the fixed and in the table format."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from colonnade.layouts.contract import Describe, IndexHome, Layout
+from colonnade.layouts.pandas import names
+from colonnade.nodes import Group, attributes
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+__all__ = ["LAYOUT"]
+
+_CATEGORIES = re.compile(r".+/meta/[^/]+/meta")
+
+
+def _is_table(group: Group) -> bool:
+    """Whether the group is a frame or Series, and not the categories of a column, which are stored as a Series."""
+    kind = attributes.read_text(group, names.PANDAS_TYPE)
+    return kind in names.TYPES and not (kind == names.TABLE_SERIES and _CATEGORIES.fullmatch(group.path))
+
+
+def _reading() -> Describe:
+    from colonnade.layouts.pandas import describe
+
+    return describe
+
+
+def _indexes() -> IndexHome:
+    from colonnade.layouts.pandas import search
+
+    return search
+
+
+def _parts(group: Group) -> Collection[str]:
+    from colonnade.layouts.pandas.describe import own_members
+
+    return own_members(group)
+
+
+LAYOUT = Layout(
+    name="pandas",
+    is_table=_is_table,
+    load_reading=_reading,
+    load_indexes=_indexes,
+    group_attributes=names.GROUP_ATTRIBUTES,
+    column_attributes=names.COLUMN_ATTRIBUTES,
+    find_parts=_parts,
+)

@@ -1,0 +1,42 @@
+"""Attributes as PyTables stores them: strings as UTF-8, and what HDF5 has no type for as a pickle in ASCII.
+
+A pickle can run any program when it is loaded, so none is ever loaded. It is recognised by its charset and its last
+byte, which is how PyTables recognises it, and reported by name. One that says nothing but None is known by its bytes.
+"""
+
+from __future__ import annotations
+
+from colonnade.nodes import Node
+from colonnade.nodes.protocols import Attribute
+
+NONE = "N."
+
+
+def read_string(node: Node, name: str) -> str | None:
+    """The string of an attribute; None if it is absent, pickled, or not a string."""
+    attribute = node.inspect_attribute(name)
+    if attribute is None or not attribute.is_text or is_pickle(attribute):
+        return None
+    return _only_text(attribute)
+
+
+def is_pickled(node: Node, name: str) -> bool:
+    """Whether an attribute is a pickle of anything but None."""
+    attribute = node.inspect_attribute(name)
+    return attribute is not None and is_pickle(attribute) and _only_text(attribute) != NONE
+
+
+def is_pickle(attribute: Attribute) -> bool:
+    """Whether the attribute is a pickle, of None or of anything else."""
+    if not attribute.is_text or attribute.type is None or attribute.type.charset != "ascii":
+        return False
+    text = _only_text(attribute)
+    return text is not None and text.endswith(".")
+
+
+def _only_text(attribute: Attribute) -> str | None:
+    """The string of an attribute that holds one; an empty one may be stored as nothing at all."""
+    texts = attribute.texts()
+    if attribute.shape is None:
+        return ""
+    return texts[0] if len(texts) == 1 else None
