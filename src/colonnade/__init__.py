@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         LibraryRead,
         Lists,
         Masked,
+        Member,
         OtherColumn,
         Plain,
         Pointers,
@@ -83,8 +84,8 @@ __all__ = [
     "Attributes", "AwkwardBuffers", "Categorical", "CategoriesInfo", "Checked", "ChunkGrid", "ChunkRecord", "Coded",
     "Column", "ColumnInfo", "ColumnName", "ColumnOptions", "ColumnRead", "ColumnStats", "Converted", "Coo",
     "Dataspace", "Description", "Distinct", "Expression", "File", "FilterInfo", "Finding", "Findings", "Fixed", "Found",
-    "Histogram", "IndexInfo", "IndexSkipped", "IndexUsed", "Leaf", "LibraryRead", "Lists", "Masked", "Members",
-    "Nullable", "OtherColumn", "Plain", "Plan", "Pointers", "Predicate", "Query", "RawRows", "Reference",
+    "Histogram", "IndexInfo", "IndexSkipped", "IndexUsed", "Leaf", "LibraryRead", "Lists", "Masked", "Member",
+    "Members", "Nullable", "OtherColumn", "Plain", "Plan", "Pointers", "Predicate", "Query", "RawRows", "Reference",
     "ReferencedArray", "ReferencedGroup", "Repair", "SectionSize", "Sectioned", "Selection", "SparseArray",
     "SparseInfo", "SparseMatrix", "StorageLayout", "StoredField", "StoredSize", "StoredType", "Table", "TableInfo",
     "Term", "__version__", "check", "col", "column", "convert", "copy", "create_sparse", "errors", "expr", "fix",
@@ -104,7 +105,7 @@ _NAMES_IN = {
     "format.records": "ChunkRecord",
     "nodes.attributes": "Attributes",
     "indexes.base": "Found",
-    "model": "CategoriesInfo ChunkGrid Coded ColumnInfo ColumnOptions FilterInfo Finding IndexInfo Lists Masked "
+    "model": "CategoriesInfo ChunkGrid Coded ColumnInfo ColumnOptions FilterInfo Finding IndexInfo Lists Masked Member "
     "LibraryRead OtherColumn Plain Pointers Repair Sectioned StoredField StoredType TableInfo",
     "predicate.columns": "ColumnName Expression col",
     "predicate.expressions": "Term",

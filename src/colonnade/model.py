@@ -123,9 +123,24 @@ class Lists:
     items: ColumnInfo
 
 
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A part of each element of a dataset that stores several columns, in another form.
+
+    path: what leads to the part: names of members of compounds, and positions in arrays. Rows of a matrix are arrays,
+    so its columns are positions too.
+
+    >>> cn.Member(("position", 0)).of
+    Plain(codec=None)
+    """
+
+    path: tuple[str | int, ...]
+    of: Plain | Coded = Plain()
+
+
 RowForm = Plain | Coded | Pointers | Lists
 """How the rows themselves are stored."""
-Form = RowForm | Masked | Sectioned
+Form = RowForm | Masked | Sectioned | Member
 """How one column is stored. `columns/` has a file for each form: its fetcher and decoder, its encoder and writer."""
 # Called while rows are written: the number of rows done, and the total (None where unknown).
 Progress = Callable[[int, int | None], None]
@@ -368,9 +383,9 @@ class ColumnInfo:
 
     @property
     def row_form(self) -> RowForm:
-        """The form of the rows themselves, inside a mask or sectioned chunks."""
+        """The form of the rows themselves, inside a mask, sectioned chunks or larger elements."""
         form = self.form
-        while isinstance(form, (Masked, Sectioned)):
+        while isinstance(form, (Masked, Sectioned, Member)):
             form = form.of
         return form
 
@@ -420,6 +435,8 @@ def _around(form: Form, rows: RowForm) -> Form:
             return Masked(_around(of, rows))
         case Sectioned(of):
             return Sectioned(_around(of, rows))
+        case Member(path, _) if isinstance(rows, (Plain, Coded)):
+            return Member(path, rows)
         case _:
             return rows
 

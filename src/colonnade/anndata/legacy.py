@@ -17,7 +17,7 @@ from colonnade.exchange.pandas_arrays import make_frame
 from colonnade.layouts.foreign_hints import FRAMES
 from colonnade.layouts.foreign_tables import CodedField, frame_columns, read_frame
 from colonnade.nodes import Dataset
-from colonnade.nodes.members import Member, is_array
+from colonnade.nodes.members import GroupMember, is_array
 
 ReadElement = Callable[[Element], Any]
 COMPOUNDS = ("obsm", "varm", "raw.varm")
@@ -77,7 +77,7 @@ def _member(element: Element, name: str, read: ReadElement, pandas: bool) -> Any
     return value
 
 
-def _fields(node: Member) -> tuple[str, ...]:
+def _fields(node: GroupMember) -> tuple[str, ...]:
     """The field names of a compound dataset; empty for anything else."""
     return (node.array_dtype().names or ()) if is_array(node) else ()
 
@@ -92,7 +92,7 @@ def _neighbors(element: Element) -> dict[str, Element]:
     return {name: graph for name, graph in graphs.items() if graph is not None and not graph.node.is_dataset}
 
 
-def _frame(dataset: Dataset, uns: Member | None, pandas: bool) -> Any:
+def _frame(dataset: Dataset, uns: GroupMember | None, pandas: bool) -> Any:
     """A compound dataset as a pyarrow.Table or a pandas frame; its first field holds the row names."""
     if not pandas:
         return read_frame(dataset, uns)

@@ -26,7 +26,7 @@ from colonnade.nodes import Dataset, H5Node
 from colonnade.nodes.arrays import read_part
 from colonnade.nodes.attributes import read_flag, read_integers, read_references, read_text
 from colonnade.nodes.elements import as_strings
-from colonnade.nodes.members import Member
+from colonnade.nodes.members import GroupMember
 from colonnade.nodes.paths import is_dataset
 from colonnade.opening import is_of_h5py
 from colonnade.pager.options import Target
@@ -282,7 +282,7 @@ class _Reading:
         return read, bool(read_flag(target, "ordered"))
 
 
-def encoding_of(node: Member) -> tuple[str | None, str | None]:
+def encoding_of(node: GroupMember) -> tuple[str | None, str | None]:
     """The encoding-type and encoding-version of an object; None for each that is absent."""
     return read_text(node, "encoding-type"), read_text(node, "encoding-version")
 

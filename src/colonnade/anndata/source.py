@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from colonnade.dataclass import dataclass, replace
 from colonnade.errors import FormatError, UsageError, nearest_names
 from colonnade.nodes import H5Node
-from colonnade.nodes.members import Member, find_member, is_array, is_group, member_names, open_member
+from colonnade.nodes.members import GroupMember, find_member, is_array, is_group, member_names, open_member
 from colonnade.nodes.paths import encode_name, join_path
 from colonnade.table import File, Table
 from colonnade.table import open as open_file
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
         def name(self) -> str: ...
         @property
         def is_open(self) -> bool: ...
-        def state(self, path: str, node: Member | None) -> object:
+        def state(self, path: str, node: GroupMember | None) -> object:
             """What is equal as long as a node that was opened at this path is still the element there."""
 
         def consistent(self, read: Callable[[], T]) -> T:
             """The result of `read`, from one commit."""
 
-        def node(self, path: str) -> Member:
+        def node(self, path: str) -> GroupMember:
             """The object at a path, as of now."""
 
         def table(self, path: str) -> Table:
@@ -68,7 +68,7 @@ class FileSource:
     def is_open(self) -> bool:
         return self.file._handle.is_open
 
-    def state(self, path: str, node: Member | None) -> object:
+    def state(self, path: str, node: GroupMember | None) -> object:
         handle = self.file._handle
         if not handle.writable:
             return handle.generation
@@ -77,7 +77,7 @@ class FileSource:
     def consistent(self, read: Callable[[], T]) -> T:
         return self.file._consistent(read)
 
-    def node(self, path: str) -> Member:
+    def node(self, path: str) -> GroupMember:
         root = self.file._handle.root
         node = root.open_group(path) or root.open_dataset(path)
         if node is None:
@@ -113,7 +113,7 @@ class H5Source:
     def is_open(self) -> bool:
         return bool(self.target.id.valid)
 
-    def state(self, path: str, node: Member | None) -> object:
+    def state(self, path: str, node: GroupMember | None) -> object:
         return None
 
     def consistent(self, read: Callable[[], T]) -> T:
@@ -127,10 +127,10 @@ class H5Source:
         if not self.is_open:
             raise UsageError(f"{self.name} belongs to a file that is closed")
 
-    def node(self, path: str) -> Member:
+    def node(self, path: str) -> GroupMember:
         from colonnade.h5.handles import node_of
 
-        node: Member = cast("Group | Dataset", node_of(self.target.id))
+        node: GroupMember = cast("Group | Dataset", node_of(self.target.id))
         for name in path.split("/") if path else ():
             if not is_group(node):
                 raise FormatError(f"{node.path} is a dataset and has no member {name!r}", path=node.path)
@@ -151,7 +151,7 @@ class Element:
 
     source: ElementSource
     path: str
-    node: Member
+    node: GroupMember
     state: object
 
     @classmethod
@@ -203,7 +203,7 @@ class Element:
             element = element.member(name)
         return element
 
-    def _below(self, name: str, node: Member) -> Element:
+    def _below(self, name: str, node: GroupMember) -> Element:
         path = join_path(self.path, name) if self.path else name
         return replace(self, path=path, node=node, state=self.source.state(path, node))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +33,7 @@ from colonnade.columns.raw import (
 from colonnade.columns.strings import Places
 from colonnade.dataclass import replace
 from colonnade.errors import CorruptError, UnsupportedError
-from colonnade.model import Coded, ColumnInfo, Form, Lists, Masked, Plain, Pointers, Sectioned
+from colonnade.model import Coded, ColumnInfo, Form, Lists, Masked, Member, Plain, Pointers, Sectioned
 from colonnade.nodes import Dataset
 from colonnade.nodes.chunk_source import ChunkSource
 from colonnade.nodes.elements import claims_too_much, dataset_column
@@ -42,6 +42,8 @@ from colonnade.selection import RowNumbers
 from colonnade.stored_dtypes import memory_dtype
 
 if TYPE_CHECKING:
+    from colonnade.arrays import Octets
+    from colonnade.columns.members import MemberFetcher
     from colonnade.sparse.rows import SparseRows
 
 R = TypeVar("R")
@@ -116,6 +118,9 @@ class ColumnReader:
         """The readers of the columns that it is computed from; none for a stored column."""
         self._stored = stored
         self._fetcher, self._decoder = opened
+        is_part = isinstance(column.form, Member)
+        self.members = cast("MemberFetcher", self._fetcher) if is_part else None
+        """What fetches elements that the column is a part of; None for a column with rows of its own."""
         self.n_threads = self._fetcher.n_threads
         source = self._fetcher.source if self.has_numbers and column.encoding is None else None
         self._numbers = source if isinstance(source, ChunkSource) else None  # keys, where they are stored as they are
@@ -182,6 +187,18 @@ class ColumnReader:
             parts = parts_of(self.column, rows, self.read)
             return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
         return self._decoded(self._decoder.array, raw, lambda place: int(rows[place]))
+
+    @property
+    def dataset_address(self) -> int | None:
+        """What tells the dataset that the column is a part of from others; None for a column with rows of its own."""
+        return None if self.members is None or self.column.problem is not None else self.members.address
+
+    def part_of(self, elements: Octets | None, row_of: Callable[[int], int]) -> pa.Array | None:
+        """The column's part of these elements; None where it must be read by itself."""
+        if elements is None or self.members is None or not self.members.is_cut:
+            return None
+        raw = self.members.of_elements(elements)
+        return None if raw is None else self._decoded(self._decoder.array, raw, row_of)
 
     def keys(self, start: int, count: int) -> Keys:
         """The keys of these rows; only for columns that have a `domain`."""
@@ -327,6 +344,26 @@ class ColumnReader:
         return self._stored.categories.codes_of(text, self.categories())
 
 
+def read_together(readers: Sequence[ColumnReader], start: int, count: int) -> list[pa.Array]:
+    """These rows of columns of one `dataset_address`: what they are parts of is fetched once."""
+    elements = _first_elements(readers, lambda fetcher: fetcher.elements(start, count))
+    parts = [reader.part_of(elements, lambda place: start + place) for reader in readers]
+    return [reader.read(start, count) if part is None else part for reader, part in zip(readers, parts, strict=True)]
+
+
+def take_together(readers: Sequence[ColumnReader], rows: RowNumbers) -> list[pa.Array]:
+    """These rows, given increasing and distinct, of columns of one `dataset_address`."""
+    elements = _first_elements(readers, lambda fetcher: fetcher.taken_elements(rows))
+    parts = [reader.part_of(elements, lambda place: int(rows[place])) for reader in readers]
+    return [reader.take(rows) if part is None else part for reader, part in zip(readers, parts, strict=True)]
+
+
+def _first_elements(readers: Sequence[ColumnReader], fetch: Callable[[MemberFetcher], Octets | None]) -> Octets | None:
+    """What the first reader that can fetches; None if none can."""
+    fetched_by = (fetch(reader.members) for reader in readers if reader.members is not None)
+    return next((elements for elements in fetched_by if elements is not None), None)
+
+
 class Opened(NamedTuple, Generic[R]):
     """How the rows of a form are read: what the fetcher gives is what the decoder takes."""
 
@@ -369,6 +406,11 @@ def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> AnyOpened:
             )  # as the layout opened it
             fetcher = SectionedFetcher(column, stored.dataset, stored.n_threads)
             return Opened(fetcher, MaskedDecoder(_row_decoder(of, column, stored.categories)))
+        case Member(_, of):
+            from colonnade.columns.members import MemberFetcher
+
+            parts = MemberFetcher(column, form, stored.as_dataset, stored.n_threads)
+            return Opened(parts, _row_decoder(of, column, stored.categories))
         case Pointers():
             from colonnade.columns.pointers import PointerDecoder, PointerFetcher, PointerHeap
 

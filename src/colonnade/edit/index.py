@@ -16,10 +16,12 @@ from colonnade.dataclass import dataclass, replace
 from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.indexes import KINDS, kind_in_file, refusal
 from colonnade.indexes.base import BAD_INDEX, Builder, Digests, Index, Options, Wrong
-from colonnade.layouts import Layout, layout_of
+from colonnade.layouts import Layout
+from colonnade.layouts.found import table_at
 from colonnade.layouts.index_home import OpenIndex, PlacedIndex, discard_index, stored_bytes
 from colonnade.model import ColumnInfo, IndexInfo, Progress, TableInfo
 from colonnade.nodes import Group
+from colonnade.nodes.dataset_tables import is_dataset_table
 from colonnade.nodes.paths import editable, is_dataset
 from colonnade.pager.receipts import Receipts
 from colonnade.selection import Selection
@@ -229,10 +231,10 @@ def _may_share(ours: set[int] | None, theirs: set[int] | None) -> bool:
 
 def _row_addresses(group: Group, path: str) -> set[int] | None:
     """The addresses of the rows of another table's columns; None where they cannot be determined."""
-    other = group.open_group(path)
-    layout = layout_of(other) if other is not None else None
-    if other is None or layout is None:
+    found = table_at(group.parent if is_dataset_table(group) else group, path)
+    if found is None:
         return set()
+    other, layout = found
     try:
         return _addresses(other, layout, layout.describe(other, path).members)
     except (FormatError, UnsupportedError):

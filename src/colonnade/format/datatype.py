@@ -48,6 +48,7 @@ from colonnade.stored_dtypes import (
     is_complex_pair,
 )
 
+COMPOUND = 6  # the number of the class
 _MOST_ARRAY_DIMENSIONS = 32
 _PADDINGS: dict[int, Padding] = {0: "terminated", 1: "null", 2: "space"}
 _PLAIN_FLOATS = {  # by size: positions of the sign, exponent and mantissa of IEEE numbers
@@ -57,6 +58,8 @@ _PLAIN_FLOATS = {  # by size: positions of the sign, exponent and mantissa of IE
 }
 _IMPLIED = 2  # normalization of IEEE numbers
 _IN_MEMORY = {"text": 8, "binary": 16, "sequence": 16, "object_reference": 8, "region_reference": 12}  # bytes there
+# Bytes of an element in a file, without those of the address in it.
+_BEFORE_ADDRESSES = {"text": 8, "binary": 8, "sequence": 8, "object_reference": 0, "region_reference": 4}
 
 
 def decode_datatype(fields: Fields, depth: int = 0) -> StoredType:
@@ -98,6 +101,24 @@ def in_memory(stored: StoredType) -> StoredType:
         change += kind.size - field.type.size
     if all(new.type is old.type for new, old in zip(moved, sorted(stored.fields, key=lambda f: f.offset), strict=True)):
         return stored
+    return replace(stored, size=stored.size + change, fields=tuple(moved))
+
+
+def in_file(stored: StoredType, offset_size: int) -> StoredType:
+    """A datatype as libhdf5 reports it, as it is stored in a file whose addresses have `offset_size` bytes."""
+    if stored.kind in _BEFORE_ADDRESSES:
+        base = None if stored.base is None else in_file(stored.base, offset_size)
+        return replace(stored, size=_BEFORE_ADDRESSES[stored.kind] + offset_size, base=base)
+    if stored.kind == "array":
+        item = in_file(stored.item, offset_size)
+        return replace(stored, size=item.size * prod(stored.dims), base=item)
+    if stored.kind != "compound":
+        return stored
+    moved, change = [], 0
+    for field in sorted(stored.fields, key=lambda field: field.offset):
+        kind = in_file(field.type, offset_size)
+        moved.append(StoredField(field.name, field.offset + change, kind))
+        change += kind.size - field.type.size
     return replace(stored, size=stored.size + change, fields=tuple(moved))
 
 

@@ -29,7 +29,7 @@ from colonnade.format.attributes import (
 )
 from colonnade.format.chunk_maps import OrdinaryChunkMap, StoredChunks
 from colonnade.format.dataspace import Dataspace, decode_dataspace
-from colonnade.format.datatype import decode_datatype, in_memory
+from colonnade.format.datatype import COMPOUND, decode_datatype, in_memory
 from colonnade.format.elements import (
     StoredRows,
     check_shape,
@@ -189,6 +189,12 @@ class ByteDataset(ByteNode):
             text = f"has chunks of {storage.chunk} for a shape of {extent.shape}, and elements of {stored.size} bytes"
             raise self.source.wrong("layout message", layout.at, text)
         return _Header(stored, extent, storage, filters, self._read_fill())
+
+    @property
+    def is_compound(self) -> bool:
+        """Whether the elements are of a compound type, by the first byte of its datatype."""
+        message = find(self.messages, DATATYPE)
+        return message is not None and len(message.data) > 0 and message.data[0] & 15 == COMPOUND
 
     def _message(self, kind: int, what: str) -> Message:
         message = find(self.messages, kind)

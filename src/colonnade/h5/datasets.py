@@ -22,6 +22,7 @@ from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.filters.codecs import Data
 from colonnade.filters.read_plan import MOST_AT_ONCE
 from colonnade.filters.undo import DEFLATE
+from colonnade.format.datatype import in_file
 from colonnade.h5 import capi
 from colonnade.h5.chunks import FLETCHER32, SHORTEST_CHECKED, read_as_stored, size_as_stored, vet_chunk_sizes, vet_rows
 from colonnade.h5.datatypes import describe_type, make_type, memory_type
@@ -35,7 +36,7 @@ from colonnade.h5.filters import (
     set_filters,
 )
 from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
-from colonnade.h5.vetting import creation_of, guarded, has_lost_fill, vet_fill
+from colonnade.h5.vetting import creation_of, guarded, has_lost_fill, open_file_of, vet_fill
 from colonnade.model import (
     ColumnInfo,
     DatasetInfo,
@@ -137,6 +138,22 @@ def is_plain_type(dataset: DatasetHandle) -> bool:
         return not type_id.committed() and bool(make_type(stored) == type_id)
     except UnsupportedError:
         return False
+
+
+def is_compound(dataset: DatasetHandle) -> bool:
+    """Whether the elements are of a compound type."""
+    return bool(dataset.get_type().get_class() == h5t.COMPOUND)
+
+
+def type_in_file(dataset: DatasetHandle) -> StoredType | None:
+    """The datatype with the sizes and offsets of the file; None where its description does not say all of it."""
+    type_id = dataset.get_type()
+    stored = describe_type(type_id)
+    try:
+        is_whole = bool(make_type(stored) == type_id)
+    except (UnsupportedError, ValueError):
+        return None
+    return in_file(stored, open_file_of(dataset).offset_size) if is_whole else None
 
 
 @dataclass(frozen=True, slots=True)

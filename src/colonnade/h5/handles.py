@@ -133,6 +133,10 @@ class LibraryGroup(_LibraryNode, h5g.GroupID):
         opened = links.open_dataset(self, path)
         return None if opened is None else LibraryDataset.of(opened)
 
+    def is_compound(self, name: str) -> bool:
+        dataset = self.open_dataset(name) if self.hard_kind(name) == "dataset" else None
+        return dataset is not None and datasets.is_compound(dataset)
+
     def open_chunked(self, name: str, in_place: bool) -> EditableDataset | None:
         opened = links.open_chunked(self, name, in_place)
         return None if opened is None else LibraryDataset.of(opened)
@@ -189,6 +193,9 @@ class LibraryDataset(_LibraryNode, h5d.DatasetID):
 
     def heap_source(self, stored: StoredType, filters: Sequence[FilterInfo]) -> HeapSource | None:
         return chunks.open_heap(self, stored, filters)
+
+    def type_in_file(self) -> StoredType | None:
+        return datasets.type_in_file(self)
 
     def matrix_shape(self) -> tuple[int, int] | None:
         return datasets.matrix_shape(self)

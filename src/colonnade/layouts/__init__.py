@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from colonnade.errors import UnsupportedError, UsageError
-from colonnade.layouts import anndata, artifactdb, hep001, pandas
+from colonnade.layouts import anndata, artifactdb, compound, hep001, pandas
 from colonnade.layouts.contract import Create, Layout, NewSidecars, NewWriter, ResumedWriter
 from colonnade.nodes import Group
 from colonnade.nodes.attributes import read_text, read_texts
+from colonnade.nodes.dataset_tables import is_dataset_table
 from colonnade.nodes.paths import encode_name
 from colonnade.nodes.protocols import Notes
 
@@ -23,7 +24,8 @@ __all__ = [
     "follow_file", "later_revision", "layout_of", "listed_columns", "located", "named_layout", "new_directory",
 ]  # fmt: skip
 
-LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (hep001.LAYOUT, anndata.LAYOUT, artifactdb.LAYOUT, pandas.LAYOUT)}
+_ALL = (hep001.LAYOUT, anndata.LAYOUT, artifactdb.LAYOUT, pandas.LAYOUT, compound.LAYOUT)
+LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in _ALL}
 T = TypeVar("T")
 COLUMN_LIST_NAME = "column-order"
 
@@ -37,7 +39,9 @@ def named_layout(name: str) -> Layout:
 
 def layout_of(group: Group) -> Layout | None:
     """The layout of the table stored in this group, or None if it is not a table."""
-    return next((layout for layout in LAYOUTS.values() if layout.is_table(group)), None)
+    is_dataset = is_dataset_table(group)
+    fitting = (layout for layout in LAYOUTS.values() if layout.is_of_datasets == is_dataset)
+    return next((layout for layout in fitting if layout.is_table(group)), None)
 
 
 def listed_columns(group: Group) -> set[bytes]:

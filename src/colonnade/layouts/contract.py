@@ -306,6 +306,7 @@ class Layout:
     keeps_masks: bool = False  # can store a mask of missing rows next to the values
     keeps_pandas_notes: bool = False  # can store what pandas knows about a column or frame
     parts: tuple[str, ...] = ()  # members of a table's group that do not belong to a single column
+    is_of_datasets: bool = False  # its tables are datasets, which `is_table` is given as `DatasetTable`
     names_are_links: bool = True  # the name of a column is also its link name in the group
     find_parts: Callable[[Group], Collection[str]] | None = None  # `parts`, if they are not the same for every table
 

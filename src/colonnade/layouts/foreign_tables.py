@@ -20,7 +20,7 @@ from colonnade.nodes import Dataset, Group
 from colonnade.nodes.arrays import read_part
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.elements import as_strings
-from colonnade.nodes.members import Member, find_member, is_array, is_group, member_names
+from colonnade.nodes.members import GroupMember, find_member, is_array, is_group, member_names
 
 OLD_FRAME, TENX_TABLE = "anndata before 0.7", "10x"
 
@@ -74,24 +74,24 @@ def _old_frames(root: Group) -> Iterator[ForeignTable]:
             yield ForeignTable(f"/{name}", OLD_FRAME, dataset.shape[0], len(fields) - 1, size, read)
 
 
-def _read_old(dataset: Dataset, uns: Member | None, index: str) -> tuple[pa.Table, list[str]]:
+def _read_old(dataset: Dataset, uns: GroupMember | None, index: str) -> tuple[pa.Table, list[str]]:
     return read_frame(dataset, uns), [index]
 
 
-def read_frame(dataset: Dataset, uns: Member | None) -> pa.Table:
+def read_frame(dataset: Dataset, uns: GroupMember | None) -> pa.Table:
     """A frame stored as a compound dataset, as a pyarrow.Table."""
     columns = frame_columns(dataset, uns)
     arrays = {name: column.to_arrow() if isinstance(column, CodedField) else column for name, column in columns.items()}
     return pa.table(arrays)
 
 
-def frame_columns(dataset: Dataset, uns: Member | None) -> dict[str, np.ndarray | CodedField]:
+def frame_columns(dataset: Dataset, uns: GroupMember | None) -> dict[str, np.ndarray | CodedField]:
     """The fields of a frame stored as a compound dataset."""
     read = read_plain(dataset)
     return {name: _field(read[name], name, uns, dataset.path) for name in read.dtype.names or ()}
 
 
-def _field(values: np.ndarray, name: str, uns: Member | None, path: str) -> np.ndarray | CodedField:
+def _field(values: np.ndarray, name: str, uns: GroupMember | None, path: str) -> np.ndarray | CodedField:
     stored = find_member(uns, f"{name}_categories") if is_group(uns) else None
     if values.dtype.kind not in "iu" or not is_array(stored):
         return np.ascontiguousarray(values)
@@ -153,7 +153,7 @@ def _arrays(path: str, group: Group, names: list[str], leading: str) -> Iterator
     yield ForeignTable(path, TENX_TABLE, n_rows, len(columns), size, partial(_read_arrays, columns))
 
 
-def _is_flat(member: Member | None) -> TypeGuard[Dataset]:
+def _is_flat(member: GroupMember | None) -> TypeGuard[Dataset]:
     return is_array(member) and len(member.shape) == 1
 
 

@@ -14,9 +14,10 @@ from colonnade.indexes.base import Index
 from colonnade.model import IndexInfo, shown_name
 from colonnade.nodes import Dataset, EditableGroup, Group, Node, attributes
 from colonnade.nodes.damage import hdf5_errors
+from colonnade.nodes.dataset_tables import INDEXES, home_place
 from colonnade.nodes.paths import group_at
 
-HOME = "_search_indexes"
+HOME = INDEXES
 KIND = "KIND"
 INDEXED_COLUMNS = "_columns_list"
 
@@ -93,18 +94,23 @@ def values_of(dataset: Dataset) -> list[Node]:
 def place_index(group: EditableGroup, column: str, kind: str) -> tuple[EditableGroup, str]:
     """The group for a new index of this kind, and an unused name in it."""
     home = home_of(group)
-    if home is None and group.has_link(HOME):
-        raise UsageError(
-            f"cannot place a search index: {HOME} exists and is not a group. Rename that object.", column=column
-        )
     if home is None:
-        home = writing.create_group(group, HOME)
+        home = _make_home(group, column)
     name = base = f"{column}__{kind}"
     number = 2
     while home.has_link(name) or home.has_link(f"{name}__values"):
         name = f"{base}_{number}"
         number += 1
     return home, name
+
+
+def _make_home(group: EditableGroup, column: str) -> EditableGroup:
+    above, place = home_place(group)
+    for name in dict.fromkeys((HOME, place)):
+        if (name == HOME or above.has_link(HOME)) and above.has_link(name) and above.open_group(name) is None:
+            message = f"cannot place a search index: {name} exists and is not a group. Rename that object."
+            raise UsageError(message, column=column)
+    return writing.create_group(above, place)
 
 
 def discard_index(group: EditableGroup, name: str) -> None:
@@ -115,8 +121,17 @@ def discard_index(group: EditableGroup, name: str) -> None:
     for ending in ("", "__values"):
         if home.has_link(name + ending):
             writing.unlink(home, name + ending)
-    if not home.children():
-        writing.unlink(group, HOME)
+    _remove_if_empty(group, home)
+
+
+def _remove_if_empty(group: EditableGroup, home: EditableGroup) -> None:
+    """Remove the group of a table's search indexes when it holds none, and the group that this one is in."""
+    if home.children():
+        return
+    above, place = home_place(group)
+    writing.unlink(above, place)
+    if place != HOME and not group_at(above, HOME).children():
+        writing.unlink(above, HOME)
 
 
 def remove_index(group: EditableGroup, index: PlacedIndex) -> None:
@@ -127,8 +142,7 @@ def remove_index(group: EditableGroup, index: PlacedIndex) -> None:
     for child in home.children():
         if child.kind == "dataset" and child.address in targets:
             writing.unlink(home, child.name)
-    if not home.children():
-        writing.unlink(group, HOME)
+    _remove_if_empty(group, home)
 
 
 def rename_placed(group: EditableGroup, index: PlacedIndex, column: str, new_name: str) -> None:

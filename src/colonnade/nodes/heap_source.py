@@ -8,7 +8,7 @@ is not as it should be is left to the caller's other way to read, which reports 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from colonnade.arrays import Int32s, UInt64s, distinct
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.filters.codecs import ByteBuffer, new_array
 from colonnade.model import StoredType
-from colonnade.nodes.chunk_source import FARTHEST, ChunkSource
+from colonnade.nodes.chunk_source import FARTHEST
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.elements import as_strings
 from colonnade.selection import RowNumbers
@@ -62,10 +62,20 @@ def as_objects(strings: Strings, path: str) -> np.ndarray:
     return values
 
 
+class ReferenceRows(Protocol):
+    """Rows that are references into the global heap, as stored, and the bytes of their file."""
+
+    @property
+    def path(self) -> str: ...
+    def read(self, start: int, count: int, /) -> np.ndarray | None: ...
+    def take(self, rows: RowNumbers, /) -> np.ndarray | None: ...
+    def load(self, address: int, target: ByteBuffer, /) -> None: ...
+
+
 class HeapSource:
     """A column of variable-length strings or bytes whose rows can be read past the library."""
 
-    def __init__(self, source: ChunkSource, stored: StoredType, file_bytes: int) -> None:
+    def __init__(self, source: ReferenceRows, stored: StoredType, file_bytes: int) -> None:
         self._source = source
         self._stored = stored
         self._is_text = stored.kind == "text"
@@ -73,13 +83,14 @@ class HeapSource:
 
     def read(self, start: int, count: int) -> Strings | None:
         """The rows from `start` on; None when the library must read them."""
-        return self._follow(self._source.read(start, count))
+        return self.follow(self._source.read(start, count))
 
     def take(self, rows: RowNumbers) -> Strings | None:
         """These rows, which increase."""
-        return self._follow(self._source.take(rows))
+        return self.follow(self._source.take(rows))
 
-    def _follow(self, image: np.ndarray | None) -> Strings | None:
+    def follow(self, image: np.ndarray | None) -> Strings | None:
+        """What these references lead to; None where the library must read it."""
         if image is None:
             return None
         self._check_lengths(image.view(REFERENCE_DTYPE))

@@ -9,18 +9,18 @@ from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.protocols import Dataset, Group
 
 if TYPE_CHECKING:
-    Member = Group | Dataset
+    GroupMember = Group | Dataset
     """A group or a dataset."""
 else:
-    Member = object
+    GroupMember = object
 
 
-def is_group(member: Member | None) -> TypeGuard[Group]:
+def is_group(member: GroupMember | None) -> TypeGuard[Group]:
     """Whether this is a group."""
     return member is not None and not member.is_dataset
 
 
-def is_array(member: Member | None) -> TypeGuard[Dataset]:
+def is_array(member: GroupMember | None) -> TypeGuard[Dataset]:
     """Whether this is a dataset."""
     return member is not None and member.is_dataset
 
@@ -30,7 +30,7 @@ def member_names(group: Group) -> list[str]:
     return [child.name for child in group.children() if child.kind in ("group", "dataset", "broken")]
 
 
-def find_member(group: Group, name: str) -> Member | None:
+def find_member(group: Group, name: str) -> GroupMember | None:
     """The group or dataset of this name; None if there is none, or it cannot be opened."""
     if name in ("", ".") or "/" in name or "\0" in name:
         return None
@@ -43,7 +43,7 @@ def find_member(group: Group, name: str) -> Member | None:
         return None
 
 
-def open_member(group: Group, name: str) -> Member:
+def open_member(group: Group, name: str) -> GroupMember:
     """The group or dataset of this name; a FormatError if there is none, or it cannot be opened."""
     member = find_member(group, name)
     if member is None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast, overload
 
 from colonnade.errors import CorruptError, FormatError
-from colonnade.nodes.protocols import Dataset, EditableDataset, EditableGroup, EditableNode, Group, Node
+from colonnade.nodes.protocols import Child, Dataset, EditableDataset, EditableGroup, EditableNode, Group, Node
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -80,6 +80,13 @@ def walk_groups(
     rest of the walk. A group whose links cannot be listed ends the walk there; if it is the first one, that is a
     CorruptError.
     """
+    return ((path, node) for path, node, _ in walk_listed(group, without))
+
+
+def walk_listed(
+    group: Group, without: Callable[[Group], Container[bytes]] = lambda _group: ()
+) -> Iterator[tuple[str, Group, list[Child]]]:
+    """As `walk_groups`, each group with its links; those of the names that `without` gives are left out."""
     pending = [(group.path, group)]
     seen = {group.address}
     first = True
@@ -92,7 +99,7 @@ def walk_groups(
                 raise
             listed = []
         first = False
-        yield path, node
+        yield path, node, listed
         below = []
         for child in listed:
             if child.kind != "group" or child.address in seen:

@@ -209,6 +209,9 @@ if TYPE_CHECKING:
         def open_dataset(self, path: str) -> Dataset | None:
             """The dataset at a path below the group; None when it is something else or broken."""
 
+        def is_compound(self, name: str) -> bool:
+            """Whether a hard link of this name leads to a dataset with elements of a compound type, by its header."""
+
         def open_chunked(self, name: str, in_place: bool) -> Dataset | None:
             """The dataset of this name, which is stored in chunks by its description.
 
@@ -255,6 +258,9 @@ if TYPE_CHECKING:
 
         def heap_source(self, stored: StoredType, filters: Sequence[FilterInfo]) -> HeapSource | None:
             """A way to strings or bytes of variable length straight from the file; None where there is none."""
+
+        def type_in_file(self) -> StoredType | None:
+            """The datatype of its elements with the sizes and offsets of the file; None where they are not known."""
 
         def matrix_shape(self) -> tuple[int, int] | None:
             """Rows and columns; None when the dataset is not a matrix of bytes."""

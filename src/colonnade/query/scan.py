@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from colonnade import limits
 from colonnade.columns.arrow_types import taken
-from colonnade.columns.read import ColumnReader
+from colonnade.columns.read import ColumnReader, read_together, take_together
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.selection import RowNumbers, Rows
@@ -58,6 +58,55 @@ def read_column(reader: ColumnReader, rows: Rows | Parts) -> pa.ChunkedArray:
         return pa.chunked_array([reader.read(0, 0)], type=reader.kind)
     n_threads = _threads(reader, asked.rows)
     return pa.chunked_array(list(in_order(lambda read: read(), _pieces(reader, asked), n_threads)), type=reader.kind)
+
+
+def read_columns(readers: Sequence[ColumnReader], rows: Rows | Parts) -> list[pa.ChunkedArray]:
+    """The values of several columns for these rows. Columns that are parts of one dataset are read together."""
+    asked = rows if isinstance(rows, Parts) else Parts.of(rows)
+    shared: dict[int | None, list[int]] = {}
+    for position, reader in enumerate(readers):
+        shared.setdefault(reader.dataset_address if asked.upward is not None else None, []).append(position)
+    columns: dict[int, pa.ChunkedArray] = {}
+    for address, positions in shared.items():
+        some = [readers[position] for position in positions]
+        together = address is not None and len(some) > 1 and len(asked.rows) > 0
+        read = _read_together(some, asked) if together else [read_column(reader, asked) for reader in some]
+        columns.update(zip(positions, read, strict=True))
+    return [columns[position] for position in range(len(readers))]
+
+
+def _read_together(readers: Sequence[ColumnReader], asked: Parts) -> list[pa.ChunkedArray]:
+    """The values of columns that are parts of one dataset: each piece of it is fetched once for all of them."""
+    pieces = list(in_order(lambda read: read(), _shared_pieces(readers, asked), _threads(readers[0], asked.rows)))
+    return [
+        pa.chunked_array([piece[position] for piece in pieces], type=reader.kind)
+        for position, reader in enumerate(readers)
+    ]
+
+
+def _shared_pieces(readers: Sequence[ColumnReader], asked: Parts) -> Iterator[Callable[[], list[pa.Array]]]:
+    for rows in asked.upward or ():
+        if len(rows) == 0:
+            continue
+        if not isinstance(rows, range):
+            yield partial(take_together, readers, rows)
+        elif rows.step == 1:
+            for first, last in readers[0].pieces(rows.start, rows.stop):
+                yield partial(read_together, readers, first, last - first)
+        else:
+            for part in _strides(readers[0], rows):
+                yield partial(_strided, readers, part)
+
+
+def _strided(readers: Sequence[ColumnReader], rows: range) -> list[pa.Array]:
+    return [_stride(reader, rows) for reader in readers]
+
+
+def _strides(reader: ColumnReader, rows: range) -> Iterator[range]:
+    """Rows with a step between them, a few MiB at a time."""
+    most = max(1, limits.now.piece_bytes // max(reader.column.type.size, 1))
+    for first in range(0, len(rows), most):
+        yield rows[first : first + most]
 
 
 def _threads(reader: ColumnReader, rows: Rows) -> int:
@@ -134,9 +183,8 @@ def _pieces(reader: ColumnReader, asked: Parts) -> Iterator[Callable[[], pa.Arra
             for first, last in reader.pieces(rows.start, rows.stop):
                 yield partial(reader.read, first, last - first)
         else:
-            most = max(1, limits.now.piece_bytes // max(reader.column.type.size, 1))
-            for first in range(0, len(rows), most):
-                yield partial(_stride, reader, rows[first : first + most])
+            for part in _strides(reader, rows):
+                yield partial(_stride, reader, part)
 
 
 def _stride(reader: ColumnReader, rows: range) -> pa.Array:
@@ -159,7 +207,7 @@ def read_table(readers: Sequence[ColumnReader], rows: Rows, schema: pa.Schema) -
         return empty_columns(len(rows))
     _check_memory(readers, rows)
     asked = Parts.of(rows)
-    return pa.Table.from_arrays([read_column(reader, asked) for reader in readers], schema=schema)
+    return pa.Table.from_arrays(read_columns(readers, asked), schema=schema)
 
 
 def empty_columns(n_rows: int) -> pa.Table:

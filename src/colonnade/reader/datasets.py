@@ -212,6 +212,9 @@ class ReadDataset(ReadNode):
         rows = self.chunk_source(AS_BYTES, filters)
         return None if rows is None else HeapSource(rows, stored, self.opened.bytes.size)
 
+    def type_in_file(self) -> StoredType:
+        return self.node.header.type
+
     def matrix_shape(self) -> tuple[int, int] | None:
         stored = self.node.header.type
         if len(self.shape) != 2 or stored.kind != "integer" or stored.size != 1 or stored.signed:

@@ -281,6 +281,14 @@ class ReadGroup(ReadNode):
         node = self.opened.open(self.node, self.path, path)
         return cast("Dataset", node) if node is not None and node.is_dataset else None
 
+    def is_compound(self, name: str) -> bool:
+        address = self.hard_address(name)
+        try:
+            node = None if address is None else self.opened.file.at(address)
+        except (CorruptError, UnknownToReader):
+            return False
+        return isinstance(node, ByteDataset) and node.is_compound
+
     def open_chunked(self, name: str, in_place: bool) -> Dataset | None:
         return self.open_dataset(name)
 

@@ -15,12 +15,13 @@ import pyarrow as pa
 
 from colonnade import writing
 from colonnade.errors import ConflictError, FormatError, TableNotFound, UnsupportedError, UsageError
-from colonnade.layouts import Layout, follow_file, later_revision, layout_of, listed_columns, located
+from colonnade.layouts import Layout, follow_file, later_revision, layout_of, located
+from colonnade.layouts.found import table_at, walk_tables
 from colonnade.model import ColumnOptions, Progress, TableInfo
 from colonnade.nodes import Dataset, Group
 from colonnade.nodes.attributes import Attributes, read_values
 from colonnade.nodes.damage import to_corrupt_error, translate_hdf5_errors
-from colonnade.nodes.paths import editable, is_dataset, join_path, walk_groups
+from colonnade.nodes.paths import editable, is_dataset, join_path
 from colonnade.opening import open_file
 from colonnade.pager.interrupts import shielded
 from colonnade.pager.locks import Locking
@@ -209,7 +210,8 @@ class File(Sealed):
 
     def _layout_tables(self) -> list[str]:
         """The paths of the tables that a layout describes."""
-        return [path for path, group in walk_groups(self._handle.root, listed_columns) if layout_of(group) is not None]
+        foreign = self._foreign_tables()
+        return [path for path, _, _ in walk_tables(self._handle.root) if path not in foreign]
 
     def _foreign_tables(self) -> dict[str, ForeignTable]:
         """Objects that can be read as tables although no layout describes them, by path."""
@@ -222,11 +224,15 @@ class File(Sealed):
         from colonnade.layouts.foreign_tables import foreign_tables
 
         foreign = foreign_tables(root)
-        return {path: table for path, table in foreign.items() if not self._has_table(path)}
+        return {path: table for path, table in foreign.items() if not self._has_group_table(path)}
 
     def _has_table(self, path: str) -> bool:
         """Whether a layout describes the table at a path."""
-        group = self._handle.root.open_group(self._absolute(path))
+        return table_at(self._handle.root, self._absolute(path)) is not None
+
+    def _has_group_table(self, path: str) -> bool:
+        """Whether the group at a path is a table of a layout."""
+        group = self._handle.root.open_group(path)
         return group is not None and layout_of(group) is not None
 
     def sparse_arrays(self) -> list[str]:
@@ -320,10 +326,10 @@ class File(Sealed):
     def _describe(self, path: str) -> tuple[Group, Layout, TableInfo]:
         """The group, the layout and the description of the table at a path, from the current file."""
         whole = self._absolute(path)
-        group = self._handle.root.open_group(whole)
-        layout = layout_of(group) if group is not None else None
-        if group is None or layout is None:
-            raise self._not_a_table(path, group)
+        found = table_at(self._handle.root, whole)
+        if found is None or (found[1].is_of_datasets and whole in self._foreign_tables()):
+            raise self._not_a_table(path, self._handle.root.open_group(whole))
+        group, layout = found
         return group, layout, layout.describe(group, whole)
 
     def _absolute(self, path: str) -> str:
@@ -604,10 +610,10 @@ class File(Sealed):
     def _row_datasets(self, path: str, name: str) -> list[Dataset | None]:
         """The datasets that hold the rows of a column: its values or codes, its mask, its heap. None: it does not
         exist."""
-        group = self._handle.root.open_group(path)
-        layout = layout_of(group) if group is not None else None
-        if group is None or layout is None:
+        found = table_at(self._handle.root, path)
+        if found is None:
             return [None]
+        group, layout = found
         try:
             column = layout.describe(group, path).by_name.get(name)
             rows, companion = layout.open_column(group, column) if column is not None else (None, None)
