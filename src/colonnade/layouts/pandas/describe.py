@@ -14,13 +14,14 @@ from colonnade.layouts.pandas import names
 from colonnade.layouts.pandas.axes import is_empty
 from colonnade.layouts.pandas.fixed import FixedDescription
 from colonnade.layouts.pandas.pickles import is_pickled
+from colonnade.layouts.pandas.tables import TableDescription, read_categories
 from colonnade.model import ColumnInfo, TableInfo
 from colonnade.nodes import Dataset, Group, attributes
 
 
 def describe(group: Group, path: str) -> TableInfo:
     """The frame or Series as plain data."""
-    return FixedDescription(group, path).table()
+    return FixedDescription(group, path).table() if is_fixed(group) else TableDescription(group, path).table()
 
 
 def open_column(group: Group, column: ColumnInfo) -> tuple[Dataset, Dataset | pa.Array | None]:
@@ -31,6 +32,8 @@ def open_column(group: Group, column: ColumnInfo) -> tuple[Dataset, Dataset | pa
     info = column.categories
     if info is None:
         return rows, None
+    if not is_fixed(group):
+        return rows, read_categories(group, info)
     categories = group.open_dataset(info.name)
     if categories is None:
         raise FormatError(f"cannot open the categories of column {column.name!r}", column=column.name)

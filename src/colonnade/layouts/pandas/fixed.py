@@ -133,6 +133,9 @@ class FixedDescription(FrameDescription):
         for label in kept:
             if label.problem is not None:
                 self.note("warning", label.problem, label.link or label.name)
+        for column in [*kept, *(() if is_lazy else whole)]:
+            if column.description is not None:
+                self.note("note", column.description, column.name)
         frame: Note = {"columns": [dict(level) for level in levels]} if any(levels) else {}
         return TableInfo(
             path=self.path,
