@@ -139,12 +139,8 @@ class MemberFetcher:
         self.column = column
         self._path = form.path
         self._dataset = dataset
-        self._wanted_threads = n_threads
-
-    @property
-    def n_threads(self) -> int:
-        is_direct = self.column.problem is None and self.rows.source is not None
-        return self._wanted_threads if is_direct else 1  # libhdf5 serves one thread at a time
+        is_direct = column.problem is None and self.rows.source is not None
+        self.n_threads = n_threads if is_direct else 1  # libhdf5 serves one thread at a time
 
     @cached_property
     def rows(self) -> ElementRows:
