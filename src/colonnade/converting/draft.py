@@ -32,12 +32,14 @@ class LayoutOptions(TypedDict):
 
 @dataclass
 class TableDraft:
-    """A table that was checked and can be written. `names` are the new names of its columns."""
+    """A table that was checked and can be written. `names` are the new names of its columns, `notes` name those that
+    are left out."""
 
     table: Table
     source: SourceTable
     draft: Draft
     names: dict[str, str]
+    notes: list[str]
 
     def write(self, file: File, path: str, progress: Progress | None) -> None:
         """Write the table into a new file, with its user attributes; progress counts rows."""
@@ -45,7 +47,7 @@ class TableDraft:
         target.check_path(path)
         file._write(path, self.draft, "error", progress)
         group = editable(group_at(file._handle.root, path))
-        own = (*former.group_attributes, *target.group_attributes)
+        own = (*former.own_attributes(self.source.group), *target.group_attributes)
         copy_user_attributes(self.source.group, group, own, kept=(TITLE_ATTRIBUTE, *STRING_ATTRIBUTES))
         written = file[path]
         opened = {column.name: open_node(group, column.link or column.name) for column in written.info.members}
@@ -57,7 +59,7 @@ class TableDraft:
 
     def _copy_column_attributes(self, name: str, target: EditableNode | None) -> None:
         former, new = self.table._layout.conversion, self.draft.layout.conversion
-        node = self.source.node(name)
+        node = former.column_node(self.source, name)
         if node is None or target is None:
             return
         copy_user_attributes(node, target, (*former.column_attributes, *new.column_attributes, *STRING_ATTRIBUTES))
@@ -74,9 +76,11 @@ def draft_table(table: Table, layout: str, **options: Unpack[LayoutOptions]) -> 
     _refuse_unfit(table)
     target, source = named_layout(layout), source_table(table)
     target.conversion.check(source)
-    names = target.conversion.new_names(source)
+    left_out = table._layout.conversion.left_out(source)
+    names = {old: new for old, new in target.conversion.new_names(source).items() if old not in left_out}
     draft = _prepare(table, source, target, names, options)
-    return TableDraft(table, source, draft, names)
+    notes = [f"{source.path}: column {name!r} was left out: {why}" for name, why in left_out.items()]
+    return TableDraft(table, source, draft, names, notes)
 
 
 def _prepare(table: Table, source: SourceTable, target: Layout, names: dict[str, str], options: LayoutOptions) -> Draft:
@@ -85,9 +89,10 @@ def _prepare(table: Table, source: SourceTable, target: Layout, names: dict[str,
     columns = {
         names[column.name]: conversion.column_options(source, column, former.strings(source, column.name))
         for column in table.info.members
+        if column.name in names
     }
     rows = rows_of(table, names, conversion.row_check(source))
-    labels = [names[label] for label in table.info.label_names]
+    labels = [names[label] for label in table.info.label_names if label in names]
     try:
         return prepare(
             rows,

@@ -189,7 +189,7 @@ def _into_directory(
     with open_file(file_path, "w") as file:
         draft.write(file, path, progress)
         indexes = indexes_of(table)
-        notes = indexes.build(file, path, draft.names)
+        notes = draft.notes + indexes.build(file, path, draft.names)
     return Converted(layout, [table.path], indexes=indexes.built, notes=notes)
 
 
@@ -239,6 +239,7 @@ class _Conversion:
             self._copy(root, file, places, reported)
             for path, draft in self.drafts.items():
                 draft.write(file, path, partial(reported.rows, self.sizes[path]))
+                self.done.notes += draft.notes
                 self._build_indexes(draft, file, path)
                 reported.before += self.sizes[path]
             for path in {path.rsplit("/", 1)[0] or "/" for path in self.drafts}:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -14,25 +14,30 @@ from colonnade.table.exporting import no_rows
 
 
 def rows_of(table: Table, names: Mapping[str, str], check: RowCheck) -> Source:
-    """The rows of a table under the names that its columns will have, in the types they had before."""
+    """The rows of a table under the names that its columns will have, in the types they had before. Columns without a
+    name in `names` are left out."""
     former_type = table._layout.conversion.former_type
     fields = [
         field.with_type(former_type(table.info.by_name[field.name], field.type)).with_name(names[field.name])
         for field in table.schema
+        if field.name in names
     ]
     schema = pa.schema(fields)
-    return Source(schema, _batches(table, schema, check), len(table))
+    return Source(
+        schema, _batches(table, [name for name in table.schema.names if name in names], schema, check), len(table)
+    )
 
 
-def _batches(table: Table, schema: pa.Schema, check: RowCheck) -> Iterator[pa.RecordBatch]:
+def _batches(table: Table, names: Sequence[str], schema: pa.Schema, check: RowCheck) -> Iterator[pa.RecordBatch]:
     first = 0
-    for batch in table.batches():
+    rows = table if len(names) == len(table.schema) else table.select(*names)
+    for batch in rows.batches():
         check(batch, first)
         first += batch.num_rows
         columns = [_cast(column, field) for column, field in zip(batch.columns, schema, strict=True)]
         yield pa.record_batch(columns, schema=schema)
     if not len(table):
-        empty = [no_rows(table, old.name, new.type) for old, new in zip(table.schema, schema, strict=True)]
+        empty = [no_rows(table, old.name, new.type) for old, new in zip(rows.schema, schema, strict=True)]
         yield pa.record_batch(empty, schema=schema)
 
 

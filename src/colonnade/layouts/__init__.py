@@ -46,10 +46,9 @@ def layout_of(group: Group) -> Layout | None:
 
 def listed_columns(group: Group) -> set[bytes]:
     """The names of members listed as columns of a table, so not tables themselves; empty if there is no such list."""
-    layout = layout_of(group)
-    if layout is None:
+    if layout_of(group) is None:
         return set()
-    names = [*(read_texts(group, COLUMN_LIST_NAME) or ()), *(layout.find_parts(group) if layout.find_parts else ())]
+    names = read_texts(group, COLUMN_LIST_NAME) or ()
     return set(encode_name("\0".join(names)).split(b"\0"))
 
 

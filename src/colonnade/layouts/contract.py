@@ -308,7 +308,7 @@ class Layout:
     parts: tuple[str, ...] = ()  # members of a table's group that do not belong to a single column
     is_of_datasets: bool = False  # its tables are datasets, which `is_table` is given as `DatasetTable`
     names_are_links: bool = True  # the name of a column is also its link name in the group
-    find_parts: Callable[[Group], Collection[str]] | None = None  # `parts`, if they are not the same for every table
+    find_parts: Callable[[Group], Collection[str]] | None = None  # more `parts`, which differ between tables
 
     @property
     def reading(self) -> Describe:
@@ -354,10 +354,9 @@ class Layout:
             return self.edit.own_objects(group)
         from colonnade.layouts.index_home import HOME
 
-        if self.find_parts is not None:
-            return {HOME, *self.find_parts(group)}
         members = self.describe(group, "/").members
-        return {HOME, *self.parts, *((column.link or column.name).split("/")[0] for column in members)}
+        found = () if self.find_parts is None else self.find_parts(group)
+        return {HOME, *self.parts, *found, *((column.link or column.name).split("/")[0] for column in members)}
 
     @property
     def indexes(self) -> IndexHome:

@@ -77,9 +77,21 @@ class Conversion:
 
     # -- as the layout that a table comes from --
 
+    def own_attributes(self, _group: Group) -> Collection[str]:
+        """The names of the attributes of a table's group that are the layout's."""
+        return self.group_attributes
+
+    def column_node(self, table: SourceTable, name: str) -> Group | Dataset | None:
+        """The object with the attributes of a column; None if there is none, or it is shared by columns."""
+        return table.node(name)
+
+    def left_out(self, _table: SourceTable) -> dict[str, str]:
+        """The columns that cannot be read and are left out, with why; a table with others that cannot is refused."""
+        return {}
+
     def strings(self, table: SourceTable, name: str) -> dict[str, str]:
         """The user's strings about a column, without what the layout adds to them."""
-        node = table.node(name)
+        node = self.column_node(table, name)
         stored = {key: attributes.read_text(node, key) for key in STRING_ATTRIBUTES} if node is not None else {}
         return {key: text for key, text in stored.items() if text}
 

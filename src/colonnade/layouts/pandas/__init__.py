@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from colonnade.layouts.contract import Describe, IndexHome, Layout
+from colonnade.layouts.contract import AnyRules, Describe, IndexHome, Layout
 from colonnade.layouts.pandas import names
 from colonnade.nodes import Group, attributes
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+    from colonnade.layouts.conversion import Conversion
 
 __all__ = ["LAYOUT"]
 
@@ -35,10 +37,22 @@ def _indexes() -> IndexHome:
     return search
 
 
-def _parts(group: Group) -> Collection[str]:
-    from colonnade.layouts.pandas.describe import own_members
+def _rules() -> AnyRules:
+    from colonnade.layouts.pandas import rules
 
-    return own_members(group)
+    return rules
+
+
+def _conversion() -> Conversion:
+    from colonnade.layouts.pandas.convert import CONVERSION
+
+    return CONVERSION
+
+
+def _find_parts(group: Group) -> Collection[str]:
+    from colonnade.layouts.pandas.describe import own_arrays
+
+    return own_arrays(group)
 
 
 LAYOUT = Layout(
@@ -46,7 +60,11 @@ LAYOUT = Layout(
     is_table=_is_table,
     load_reading=_reading,
     load_indexes=_indexes,
+    load_rules=_rules,
+    load_conversion=_conversion,
     group_attributes=names.GROUP_ATTRIBUTES,
     column_attributes=names.COLUMN_ATTRIBUTES,
-    find_parts=_parts,
+    parts=(names.TABLE, names.META, names.THEIR_INDEXES),
+    find_parts=_find_parts,
+    names_are_links=False,
 )

@@ -18,7 +18,6 @@ from colonnade.layouts.frame_parts import Unfit, header_of
 from colonnade.layouts.pandas import names
 from colonnade.layouts.pandas.kinds import (
     DATE_TIME,
-    PERIOD,
     PLAIN_NAN,
     Meaning,
     Zone,
@@ -29,7 +28,7 @@ from colonnade.layouts.pandas.kinds import (
 )
 from colonnade.layouts.pandas.pickles import is_pickle, is_pickled, read_string
 from colonnade.model import CategoriesInfo, Coded, ColumnInfo, DatasetInfo, unreadable_column
-from colonnade.nodes import Dataset, Group, attributes
+from colonnade.nodes import Dataset, Group, Node, attributes
 from colonnade.nodes.arrays import read_part
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.elements import dataset_column
@@ -228,7 +227,7 @@ def array_column(group: Group, name: str, array: str) -> ColumnInfo:
     return with_meaning(dataset_column(name, info, n_rows), meaning, array)
 
 
-def nan_rep_of(node: Dataset, attribute: str) -> str | None:
+def nan_rep_of(node: Node, attribute: str) -> str | None:
     """What stands for a missing string: nothing if the attribute is empty, "nan" if there is no attribute."""
     if node.inspect_attribute(attribute) is None:
         return PLAIN_NAN
@@ -270,12 +269,12 @@ def _codes(group: Group, name: str, codes: str, levels: str) -> ColumnInfo:
 def _categorical(group: Group, name: str, array: str, dataset: Dataset, info: DatasetInfo) -> ColumnInfo:
     ordered = bool(attributes.read_flag(dataset, names.ORDERED))
     categories = array_column(group, name, names.axis_categories(array))
-    return _coded(group, name, array, dataset_column(name, info, info.shape[0] if info.shape else 0), categories, ordered)
+    return _coded(
+        group, name, array, dataset_column(name, info, info.shape[0] if info.shape else 0), categories, ordered
+    )
 
 
-def _coded(
-    group: Group, name: str, link: str, codes: ColumnInfo, values: ColumnInfo, ordered: bool
-) -> ColumnInfo:
+def _coded(group: Group, name: str, link: str, codes: ColumnInfo, values: ColumnInfo, ordered: bool) -> ColumnInfo:
     if codes.type.kind != "integer":
         raise Unfit(f"the codes in {link} are {codes.type}")
     if values.problem is not None:

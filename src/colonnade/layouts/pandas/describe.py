@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from colonnade.columns.mapping import value_type
 from colonnade.errors import FormatError
-from colonnade.layouts.index_home import HOME
 from colonnade.layouts.pandas import names
 from colonnade.layouts.pandas.axes import is_empty
 from colonnade.layouts.pandas.fixed import FixedDescription
@@ -47,11 +46,11 @@ def rows_of(group: Group, column: ColumnInfo) -> Dataset | None:
     return group.open_dataset(column.link or column.name)
 
 
-def own_members(group: Group) -> set[str]:
-    """The names of the members that belong to the table. Groups with other keys of the store do not."""
-    if is_fixed(group):
-        return {HOME, *(child.name for child in group.children() if names.is_member_of_fixed(child.name))}
-    return {HOME, names.TABLE, names.META, names.THEIR_INDEXES}
+def own_arrays(group: Group) -> set[str]:
+    """The names of the arrays of a table in the fixed format. Groups in its group are other keys of the store."""
+    if not is_fixed(group):
+        return set()
+    return {child.name for child in group.children() if names.is_member_of_fixed(child.name)}
 
 
 def is_fixed(group: Group) -> bool:

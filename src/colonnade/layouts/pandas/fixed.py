@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from colonnade.dataclass import replace
 from colonnade.exchange.pandas_notes import Note, write_note
-from colonnade.layouts.frame_parts import FrameDescription, Unfit, common_length, header_of
+from colonnade.layouts.frame_parts import FrameDescription, Unfit, common_length
 from colonnade.layouts.pandas import names
 from colonnade.layouts.pandas.axes import (
     OBJECTS,

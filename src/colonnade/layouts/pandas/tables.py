@@ -104,7 +104,9 @@ class TableDescription(FrameDescription):
 
     def _note_pickles(self) -> None:
         pickled = [name for name in self.group.attribute_names() if is_pickled(self.group, name)]
-        pickled += [f"{names.TABLE}/{name}" for name in self.dataset.attribute_names() if is_pickled(self.dataset, name)]
+        pickled += [
+            f"{names.TABLE}/{name}" for name in self.dataset.attribute_names() if is_pickled(self.dataset, name)
+        ]
         if pickled:
             some = ", ".join(pickled[:20]) + (", ..." if len(pickled) > 20 else "")
             self.note(
@@ -150,9 +152,7 @@ class TableDescription(FrameDescription):
 
     def _described(self, name: str, source: Source, kind: str | None) -> ColumnInfo:
         """A column. `pandas` is its pandas type, where the Arrow type does not express that."""
-        column = ColumnInfo(
-            name, source.type, self.n_rows, self.info.storage, self.info.chunk_rows, self.info.filters
-        )
+        column = ColumnInfo(name, source.type, self.n_rows, self.info.storage, self.info.chunk_rows, self.info.filters)
         member = source.field.name
         if read_string(self.dataset, f"{member}_meta") == CATEGORY:
             return self._categorical(column, source)

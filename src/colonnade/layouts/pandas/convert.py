@@ -1,0 +1,27 @@
+"""Converting what pandas stores into other layouts. Columns that are pickled are left out, and named in the notes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from colonnade.layouts.conversion import Conversion, SourceTable
+from colonnade.layouts.pandas import names
+from colonnade.layouts.pandas.axes import OBJECTS
+from colonnade.layouts.pandas.describe import own_attributes
+from colonnade.nodes import Group
+
+
+class PandasConversion(Conversion):
+    """The arrays of a table are shared by its columns, so what is written on them is of no single column."""
+
+    def own_attributes(self, group: Group) -> Collection[str]:
+        return own_attributes(group)
+
+    def column_node(self, _table: SourceTable, _name: str) -> None:
+        """No object of the file has the attributes of one column."""
+
+    def left_out(self, table: SourceTable) -> dict[str, str]:
+        return {column.name: column.problem for column in table.info.members if column.problem == OBJECTS}
+
+
+CONVERSION = PandasConversion(names.GROUP_ATTRIBUTES, names.COLUMN_ATTRIBUTES)
