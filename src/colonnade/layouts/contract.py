@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from colonnade.errors import ColonnadeError
     from colonnade.layouts.conversion import Conversion
     from colonnade.layouts.index_home import IndexPlan, PlacedIndex
-    from colonnade.nodes.protocols import Child, Notes
+    from colonnade.nodes.protocols import Child, Node, Notes
     from colonnade.selection import Selection
     from colonnade.sparse.draft import SparseDraft
     from colonnade.sparse.rows import SparseRows
@@ -300,6 +300,7 @@ class Layout:
     check_lengths: Callable[[Group, str], None] = _keep_lengths
     group_attributes: tuple[str, ...] = ()  # reserved: set by the layout only
     column_attributes: tuple[str, ...] = ()
+    hides_attribute: Callable[[Node, str], bool] | None = None  # more attributes that are not the user's
     unnamed_labels: str = "index"  # the name of labels without a name
     needs_labels: bool = False  # if rows have no labels, row numbers are stored as labels
     keeps_texts: bool = False  # can store units and descriptions

@@ -71,6 +71,7 @@ class Conversion:
     suffixes: tuple[str, ...] = ()
     label = "index"  # the name of labels that had none
     allow_reserved = False  # whether names that are reserved for users' columns are taken over
+    carries_notes = False  # whether the description of a table has notes for pandas that the new table gets too
 
     def __init__(self, group_attributes: Collection[str], column_attributes: Collection[str]) -> None:
         self.group_attributes, self.column_attributes = group_attributes, column_attributes

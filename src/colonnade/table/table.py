@@ -25,6 +25,7 @@ from colonnade.model import (
     TableInfo,
     shown_name,
 )
+from colonnade.nodes import Node
 from colonnade.nodes.attributes import OPTIONS_SET, Attributes, read_values
 from colonnade.nodes.elements import column_node
 from colonnade.nodes.paths import editable
@@ -525,7 +526,7 @@ class Table(ChangeableRows, ArrangedColumns):
         def read() -> dict[str, object]:
             self._look()
             if name is None:
-                return read_values(self._group, self._layout.group_attributes, only)
+                return self._shown(self._group, read_values(self._group, self._layout.group_attributes, only))
             column = self._column(name)
             if column.storage == "sectioned":
                 from colonnade.columns.raw import is_sectioned
@@ -534,9 +535,15 @@ class Table(ChangeableRows, ArrangedColumns):
                 attributes = rows.attributes() if is_sectioned(rows) else {}
                 return {key: attributes[key] for key in attributes if key not in self._layout.column_attributes}
             owned = (*self._layout.column_attributes, OPTIONS_SET)
-            return read_values(column_node(self._group, column), owned, only)
+            node = column_node(self._group, column)
+            return self._shown(node, read_values(node, owned, only))
 
         return self._file._consistent(read)
+
+    def _shown(self, node: Node, values: dict[str, object]) -> dict[str, object]:
+        """The attributes that are not the layout's."""
+        hides = self._layout.hides_attribute
+        return values if hides is None else {name: value for name, value in values.items() if not hides(node, name)}
 
     def _change_attributes(self, name: str | None, new: Mapping[str, object], without: tuple[str, ...]) -> None:
         from colonnade.edit import change as changes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from colonnade.layouts.contract import AnyRules, Describe, IndexHome, Layout
 from colonnade.layouts.pandas import names
-from colonnade.nodes import Group, attributes
+from colonnade.nodes import Group, Node, attributes
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -55,6 +55,13 @@ def _find_parts(group: Group) -> Collection[str]:
     return own_arrays(group)
 
 
+def _hides_attribute(node: Node, name: str) -> bool:
+    """Whether an attribute is of an axis or a pickle, or of an array, which columns share."""
+    from colonnade.layouts.pandas.pickles import is_pickled
+
+    return node.is_dataset or name.endswith(names.ITEM_SUFFIXES) or is_pickled(node, name)
+
+
 LAYOUT = Layout(
     name="pandas",
     is_table=_is_table,
@@ -64,6 +71,7 @@ LAYOUT = Layout(
     load_conversion=_conversion,
     group_attributes=names.GROUP_ATTRIBUTES,
     column_attributes=names.COLUMN_ATTRIBUTES,
+    hides_attribute=_hides_attribute,
     parts=(names.TABLE, names.META, names.THEIR_INDEXES),
     find_parts=_find_parts,
     names_are_links=False,

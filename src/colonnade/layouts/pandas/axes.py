@@ -26,7 +26,7 @@ from colonnade.layouts.pandas.kinds import (
     meaning_of,
     type_of_nothing,
 )
-from colonnade.layouts.pandas.pickles import is_pickle, is_pickled, read_string
+from colonnade.layouts.pandas.pickles import is_pickle, is_pickled, read_name, read_string
 from colonnade.model import CategoriesInfo, Coded, ColumnInfo, DatasetInfo, unreadable_column
 from colonnade.nodes import Dataset, Group, Node, attributes
 from colonnade.nodes.arrays import read_part
@@ -124,7 +124,7 @@ def _read_level(group: Group, name: str) -> tuple[list[str], Note]:
     dataset = open_array(group, name)
     values = _read_array(group, name)
     kind = read_string(dataset, names.KIND) or ""
-    title = read_string(dataset, names.NAME)
+    title = read_name(dataset, names.NAME)
     note: Note = {} if title is None else {"name": title}
     if is_empty(dataset):
         return [], note
@@ -182,8 +182,7 @@ def _described(
     """One label. parts: the array of its rows, and that of the levels that these are codes of."""
     title = None
     try:
-        node = open_array(group, described_by)
-        title = read_string(node, names.NAME)
+        title = read_name(open_array(group, described_by), names.NAME)
         name, note = _free_name(title, [default], taken)
         column = array_column(group, name, parts[0]) if len(parts) == 1 else _codes(group, name, *parts)
     except Unfit as error:
@@ -195,13 +194,17 @@ def _described(
     return replace(column, pandas=write_note({**own, **note}), is_label=True)
 
 
-def _free_name(title: str | None, defaults: Sequence[str], taken: Sequence[str]) -> tuple[str, Note]:
+def _free_name(title: str | int | None, defaults: Sequence[str], taken: Sequence[str]) -> tuple[str, Note]:
     """A name that no column has, and a note of the axis' own name where that differs."""
-    wanted = [*([title] if title else []), *defaults, *(f"index_{number}" for number in range(len(taken) + 1))]
+    wanted = [
+        *([str(title)] if title not in (None, "") else []),
+        *defaults,
+        *(f"index_{number}" for number in range(len(taken) + 1)),
+    ]
     name = next(candidate for candidate in wanted if candidate not in taken)
-    is_default = name == title if title else name == defaults[0]
+    is_plain = name == defaults[0] if title is None else name == title
     reads_as_none = name == "index" or name.startswith("level_")
-    return name, {} if is_default and not (title and reads_as_none) else {"name": title}
+    return name, {} if is_plain and (title is None or not reads_as_none) else {"name": title}
 
 
 def array_column(group: Group, name: str, array: str) -> ColumnInfo:

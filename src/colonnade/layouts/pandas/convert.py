@@ -14,6 +14,8 @@ from colonnade.nodes import Group
 class PandasConversion(Conversion):
     """The arrays of a table are shared by its columns, so what is written on them is of no single column."""
 
+    carries_notes = True
+
     def own_attributes(self, group: Group) -> Collection[str]:
         return own_attributes(group)
 

@@ -25,7 +25,7 @@ from colonnade.layouts.pandas.axes import (
     zone_of,
 )
 from colonnade.layouts.pandas.kinds import meaning_of
-from colonnade.layouts.pandas.pickles import is_pickled, read_string
+from colonnade.layouts.pandas.pickles import is_pickled, read_name, read_string
 from colonnade.model import ColumnInfo, DatasetInfo, LazyColumns, Member, TableInfo, unreadable_column
 from colonnade.nodes import Dataset, attributes
 from colonnade.nodes.elements import dataset_column
@@ -45,13 +45,15 @@ class FixedDescription(FrameDescription):
 
     def table(self) -> TableInfo:
         if read_string(self.group, names.PANDAS_TYPE) == names.FIXED_SERIES:
-            title = read_string(self.group, names.NAME)
+            title = read_name(self.group, names.NAME)
             self._note_pickled_name()
-            return self._described([title or names.SERIES_VALUES], {}, [], names.SERIES_INDEX)
+            name = names.SERIES_VALUES if title is None else str(title)
+            levels: list[Note] = [{"dtype": "int64"}] if isinstance(title, int) else []
+            return self._described([name], {}, levels, names.SERIES_INDEX)
         places, listed = self._places()
         try:
             axis = read_names(self.group, names.COLUMN_AXIS)
-            order, levels = list(dict.fromkeys(axis.texts)), axis.levels
+            order, levels = list(dict.fromkeys(axis.texts)), list(axis.levels)
             if len(order) != len(axis.texts):
                 self.note("error", "two columns have one name", names.COLUMN_AXIS)
             for name in [name for name in listed if name not in set(order)][:10]:

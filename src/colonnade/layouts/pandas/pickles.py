@@ -6,7 +6,7 @@ byte, which is how PyTables recognises it, and reported by name. One that says n
 
 from __future__ import annotations
 
-from colonnade.nodes import Node
+from colonnade.nodes import Node, attributes
 from colonnade.nodes.protocols import Attribute
 
 NONE = "N."
@@ -18,6 +18,12 @@ def read_string(node: Node, name: str) -> str | None:
     if attribute is None or not attribute.is_text or is_pickle(attribute):
         return None
     return _only_text(attribute)
+
+
+def read_name(node: Node, name: str) -> str | int | None:
+    """The name of an axis or a Series: a string or an integer; None if it has none, or one that is pickled."""
+    listed = attributes.read_integers(node, name)
+    return listed[0] if listed is not None and len(listed) == 1 else read_string(node, name)
 
 
 def is_pickled(node: Node, name: str) -> bool:
