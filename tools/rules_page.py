@@ -20,7 +20,7 @@ from tools.types_page import table
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "checking.md"
 KIT = ROOT / "tests" / "conformance"
-HEP001, ANNDATA, ARTIFACTDB = (layout_rules()[name] for name in ("hep001", "anndata", "artifactdb"))
+HEP001, ANNDATA, ARTIFACTDB, PANDAS = (layout_rules()[name] for name in ("hep001", "anndata", "artifactdb", "pandas"))
 
 HEAD = """# Checking files
 
@@ -90,6 +90,15 @@ compared only by `--deep`. Tests compare the rules with dolomite-base's validato
 
 """
 
+PANDAS_HEAD = """
+## Tables of pandas
+`HDFStore` has no specification: these rules are what pandas itself needs to read a frame, and what it keeps in pickles,
+which are never loaded (see [coming_from/pandas.md](coming_from/pandas.md)). `fix` rebuilds or drops search indexes (P5,
+S8).
+
+"""
+_PANDAS_SEVERITIES = {"P1": "error", "P2": "warning, note", "P3": "note", "P4": "error", "P5": "error, note"}
+
 SPARSE = """
 ## Sparse arrays
 No HDF5 library opens arrays in sectioned chunks; colonnade reads them itself and checks them against these rules. `fix`
@@ -139,7 +148,13 @@ def page_text() -> str:
     head = ["requires", "found as", "deep"]
     elements = table(["rule", "AnnData", *head], plain_rows(ANNDATA.RULES, KIT / "anndata"))
     frames = table(["rule", "ArtifactDB", *head], plain_rows(ARTIFACTDB.RULES, KIT / "artifactdb"))
-    return HEAD + rules + ELEMENTS + elements + FRAMES + frames + SPARSE + sparse + MIDDLE + others
+    pandas = table(["rule", "requires", "found as", "deep"], [_pandas_row(rule) for rule in PANDAS.RULES])
+    first = HEAD + rules + ELEMENTS + elements + FRAMES + frames + PANDAS_HEAD + pandas
+    return first + SPARSE + sparse + MIDDLE + others
+
+
+def _pandas_row(rule: Rule) -> list[str]:
+    return [rule.id, rule.requires, _PANDAS_SEVERITIES[rule.id], "only" if rule.deep else ""]
 
 
 def _sparse_row(rule: Rule) -> list[str]:

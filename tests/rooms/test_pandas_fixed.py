@@ -117,8 +117,8 @@ def test_a_wide_frame_is_described_lazily(tmp_path: Path) -> None:
 
 
 def test_pickled_columns_are_refused_by_name_and_the_others_are_read(tmp_path: Path) -> None:
-    mixed: list[Any] = [1, "x", None, 2.5, ()]
-    frame = numbers().assign(text=["a", "b", None, "d", "e"], mixed=mixed)
+    mixed: Any = [1, "x", None, 2.5, ()]
+    frame = numbers().assign(text=np.array(["a", "b", None, "d", "e"], object), mixed=mixed)
     path = store(tmp_path / "a.h5", "f", frame)
     with cn.open(path) as file:
         table = file["f"]

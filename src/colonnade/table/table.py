@@ -25,7 +25,6 @@ from colonnade.model import (
     TableInfo,
     shown_name,
 )
-from colonnade.nodes import Node
 from colonnade.nodes.attributes import OPTIONS_SET, Attributes, read_values
 from colonnade.nodes.elements import column_node
 from colonnade.nodes.paths import editable
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from colonnade.edit import change as changes
     from colonnade.edit.index import Indexes
     from colonnade.layouts.index_home import OpenIndex
+    from colonnade.nodes import Node
     from colonnade.predicate.tree import Predicate
     from colonnade.query.stats import ColumnStats
     from colonnade.table.file import Asked, File

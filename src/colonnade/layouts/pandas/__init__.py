@@ -22,7 +22,7 @@ _CATEGORIES = re.compile(r".+/meta/[^/]+/meta")
 def _is_table(group: Group) -> bool:
     """Whether the group is a frame or Series, and not the categories of a column, which are stored as a Series."""
     kind = attributes.read_text(group, names.PANDAS_TYPE)
-    return kind in names.TYPES and not (kind == names.TABLE_SERIES and _CATEGORIES.fullmatch(group.path))
+    return kind in names.PANDAS_TYPES and not (kind == names.TABLE_SERIES and _CATEGORIES.fullmatch(group.path))
 
 
 def _reading() -> Describe:

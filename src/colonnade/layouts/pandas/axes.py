@@ -13,7 +13,6 @@ import numpy as np
 
 from colonnade.dataclass import dataclass, replace
 from colonnade.errors import ColonnadeError
-from colonnade.exchange.pandas_notes import Note, write_note
 from colonnade.layouts.frame_parts import Unfit, header_of
 from colonnade.layouts.pandas import names
 from colonnade.layouts.pandas.kinds import (
@@ -26,6 +25,7 @@ from colonnade.layouts.pandas.kinds import (
     meaning_of,
     type_of_nothing,
 )
+from colonnade.layouts.pandas.notes import Properties, as_note
 from colonnade.layouts.pandas.pickles import is_pickle, is_pickled, read_name, read_string
 from colonnade.model import CategoriesInfo, Coded, ColumnInfo, DatasetInfo, unreadable_column
 from colonnade.nodes import Dataset, Group, Node, attributes
@@ -33,7 +33,7 @@ from colonnade.nodes.arrays import read_part
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.elements import dataset_column
 
-OBJECTS = "it holds pickled Python objects, which are not loaded"
+PICKLED_OBJECTS = "it holds pickled Python objects, which are not loaded"
 LEVEL = "level"  # the pandas note of codes that are read as what they stand for
 
 
@@ -41,8 +41,8 @@ LEVEL = "level"  # the pandas note of codes that are read as what they stand for
 class AxisNames:
     """The names along an axis as strings, and for each level what pandas calls its type; None if they are unknown."""
 
-    texts: Sequence[str]
-    levels: Sequence[Note]
+    strings: Sequence[str]
+    levels: Sequence[Properties]
 
 
 def is_empty(dataset: Dataset) -> bool:
@@ -89,21 +89,21 @@ def read_names(group: Group, axis: str) -> AxisNames:
     """The names along an axis; an Unfit if they cannot be read."""
     n_levels = n_levels_of(group, axis)
     if n_levels is None:
-        texts, note = _read_level(group, axis)
-        return AxisNames(texts, [note])
+        strings, note = _read_level(group, axis)
+        return AxisNames(strings, [note])
     levels = [_read_codes(group, axis, number) for number in range(n_levels)]
-    if len({len(texts) for texts, _ in levels}) > 1:
+    if len({len(strings) for strings, _ in levels}) > 1:
         raise Unfit(f"the levels of {axis} have several lengths")
-    texts = [str(parts) for parts in zip(*(texts for texts, _ in levels), strict=True)]
-    return AxisNames(texts, [note for _, note in levels])
+    strings = [str(parts) for parts in zip(*(strings for strings, _ in levels), strict=True)]
+    return AxisNames(strings, [note for _, note in levels])
 
 
-def _read_codes(group: Group, axis: str, number: int) -> tuple[list[str], Note]:
-    texts, note = _read_level(group, names.level(axis, number))
+def _read_codes(group: Group, axis: str, number: int) -> tuple[list[str], Properties]:
+    strings, note = _read_level(group, names.level(axis, number))
     codes = _read_array(group, names.level_codes(axis, number))
-    if codes.dtype.kind not in "iu" or bool(((codes < 0) | (codes >= len(texts))).any()):
+    if codes.dtype.kind not in "iu" or bool(((codes < 0) | (codes >= len(strings))).any()):
         raise Unfit(f"{names.level_codes(axis, number)} has codes that are not those of names")
-    return [texts[code] for code in codes.tolist()], note
+    return [strings[code] for code in codes.tolist()], note
 
 
 def _read_array(group: Group, name: str) -> np.ndarray:
@@ -112,20 +112,20 @@ def _read_array(group: Group, name: str) -> np.ndarray:
     if is_empty(dataset):
         return np.empty(0, np.int64)
     if is_objects(dataset, info):
-        raise Unfit(f"{name}: {OBJECTS}")
+        raise Unfit(f"{name}: {PICKLED_OBJECTS}")
     try:
         return read_part(dataset)
     except hdf5_errors(ColonnadeError) as error:
         raise Unfit(f"{name} cannot be read: {error}") from error
 
 
-def _read_level(group: Group, name: str) -> tuple[list[str], Note]:
+def _read_level(group: Group, name: str) -> tuple[list[str], Properties]:
     """The values of an array as names, and the note of their type."""
     dataset = open_array(group, name)
     values = _read_array(group, name)
     kind = read_string(dataset, names.KIND) or ""
     title = read_name(dataset, names.NAME)
-    note: Note = {} if title is None else {"name": title}
+    note: Properties = {} if title is None else {"name": title}
     if is_empty(dataset):
         return [], note
     if kind == "string" and values.dtype.kind == "S":
@@ -168,12 +168,12 @@ def describe_labels(group: Group, axis: str, taken: Sequence[str]) -> list[Colum
         return [unreadable_column(_free_name(None, ["index"], taken)[0], str(error), axis, is_label=True)]
     if n_levels is None:
         return [_described(group, axis, "index", 1, taken, [axis])]
-    found: list[ColumnInfo] = []
+    labels: list[ColumnInfo] = []
     for number in range(n_levels):
         parts = [names.level_codes(axis, number), names.level(axis, number)]
-        named = [*taken, *(column.name for column in found)]
-        found.append(_described(group, parts[1], f"level_{number}", n_levels, named, parts))
-    return found
+        named = [*taken, *(label.name for label in labels)]
+        labels.append(_described(group, parts[1], f"level_{number}", n_levels, named, parts))
+    return labels
 
 
 def _described(
@@ -191,10 +191,10 @@ def _described(
     own = {"dtype": column.pandas} if column.pandas is not None else {}
     if n_levels > 1 and column.categories is not None and column.arrow_type is None:
         own = {"dtype": LEVEL}
-    return replace(column, pandas=write_note({**own, **note}), is_label=True)
+    return replace(column, pandas=as_note({**own, **note}), is_label=True)
 
 
-def _free_name(title: str | int | None, defaults: Sequence[str], taken: Sequence[str]) -> tuple[str, Note]:
+def _free_name(title: str | int | None, defaults: Sequence[str], taken: Sequence[str]) -> tuple[str, Properties]:
     """A name that no column has, and a note of the axis' own name where that differs."""
     wanted = [
         *([str(title)] if title not in (None, "") else []),
@@ -215,7 +215,7 @@ def array_column(group: Group, name: str, array: str) -> ColumnInfo:
     if is_empty(dataset):
         return nothing(name, array, dataset, info)
     if is_objects(dataset, info):
-        return unreadable_column(name, OBJECTS, array)
+        return unreadable_column(name, PICKLED_OBJECTS, array)
     if kind == "category":
         return _categorical(group, name, array, dataset, info)
     if kind == "string":
@@ -282,7 +282,8 @@ def _coded(group: Group, name: str, link: str, codes: ColumnInfo, values: Column
         raise Unfit(f"the codes in {link} are {codes.type}")
     if values.problem is not None:
         raise Unfit(f"its values: {values.problem}")
-    place = values.link or values.name
-    form = Coded(CategoriesInfo(place, values.type, values.n_rows, ordered, arrow_type=values.arrow_type))
+    form = Coded(
+        CategoriesInfo(values.link or values.name, values.type, values.n_rows, ordered, arrow_type=values.arrow_type)
+    )
     is_text = values.type.kind == "string" and read_string(open_array(group, link), names.KIND) != "category"
     return replace(codes.with_rows(form), link=link, arrow_type="string" if is_text else None)

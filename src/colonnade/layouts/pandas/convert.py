@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from colonnade.layouts.conversion import Conversion, SourceTable
 from colonnade.layouts.pandas import names
-from colonnade.layouts.pandas.axes import OBJECTS
+from colonnade.layouts.pandas.axes import PICKLED_OBJECTS
 from colonnade.layouts.pandas.describe import own_attributes
 from colonnade.nodes import Group
 
@@ -23,7 +23,7 @@ class PandasConversion(Conversion):
         """No object of the file has the attributes of one column."""
 
     def left_out(self, table: SourceTable) -> dict[str, str]:
-        return {column.name: column.problem for column in table.info.members if column.problem == OBJECTS}
+        return {column.name: column.problem for column in table.info.members if column.problem == PICKLED_OBJECTS}
 
 
 CONVERSION = PandasConversion(names.GROUP_ATTRIBUTES, names.COLUMN_ATTRIBUTES)

@@ -60,8 +60,8 @@ def is_fixed(group: Group) -> bool:
 
 def own_attributes(group: Group) -> set[str]:
     """The names of the attributes that pandas and PyTables have given to a table."""
-    found = {name for name in group.attribute_names() if name.endswith(names.ITEM_SUFFIXES)}
-    return {*names.GROUP_ATTRIBUTES, *found}
+    of_axes = {name for name in group.attribute_names() if name.endswith(names.ITEM_SUFFIXES)}
+    return {*names.GROUP_ATTRIBUTES, *of_axes}
 
 
 def unread_attributes(group: Group) -> dict[str, object]:

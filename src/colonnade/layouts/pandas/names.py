@@ -7,7 +7,7 @@ FIXED_FRAME, FIXED_SERIES = "frame", "series"
 TABLE_FRAME, TABLE_SERIES = "frame_table", "series_table"
 FIXED = (FIXED_FRAME, FIXED_SERIES)
 TABLES = (TABLE_FRAME, TABLE_SERIES)
-TYPES = (*FIXED, *TABLES)
+PANDAS_TYPES = (*FIXED, *TABLES)
 
 # Attributes that PyTables gives to every node.
 NODE = ("CLASS", "VERSION", "TITLE", "FILTERS", "FLAVOR")
@@ -35,7 +35,7 @@ TABLE, META, THEIR_INDEXES = "table", "meta", "_i_table"
 
 MOST_LEVELS = 64
 ITEM_SUFFIXES = ("_variety", "_nlevels")
-AXES = (COLUMN_AXIS, ROW_AXIS, SERIES_INDEX, SERIES_VALUES)
+AXIS_ARRAYS = (COLUMN_AXIS, ROW_AXIS, SERIES_INDEX, SERIES_VALUES)
 
 
 def block_values(block: int) -> str:
@@ -65,7 +65,7 @@ def axis_categories(axis: str) -> str:
 
 def is_member_of_fixed(name: str) -> bool:
     """Whether a member of this name belongs to a frame or Series in the fixed format."""
-    if name in AXES:
+    if name in AXIS_ARRAYS:
         return True
     axis = name.split("_", 1)[0]
-    return axis in AXES or (axis.startswith("block") and axis[5:].isdigit())
+    return axis in AXIS_ARRAYS or (axis.startswith("block") and axis[5:].isdigit())

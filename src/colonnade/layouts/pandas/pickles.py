@@ -42,7 +42,7 @@ def is_pickle(attribute: Attribute) -> bool:
 
 def _only_text(attribute: Attribute) -> str | None:
     """The string of an attribute that holds one; an empty one may be stored as nothing at all."""
-    texts = attribute.texts()
+    strings = attribute.texts()
     if attribute.shape is None:
         return ""
-    return texts[0] if len(texts) == 1 else None
+    return strings[0] if len(strings) == 1 else None

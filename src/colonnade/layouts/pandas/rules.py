@@ -5,7 +5,8 @@ What the description has noted is reported here: an error breaks P1, what is hid
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError, UnsupportedError
@@ -20,11 +21,9 @@ from colonnade.nodes import Group
 from colonnade.nodes.paths import editable, join_path
 from colonnade.nodes.protocols import Child
 
-Broken = tuple[str, Breach]
-
 
 @dataclass
-class RawTable:
+class RawStore:
     """A table as the rules check it: its description, with what that has noted. No rule reads values."""
 
     group: Group
@@ -45,10 +44,10 @@ class RawTable:
         return {column.name for column in self.info.members}
 
 
-def _noted(severity: Severity) -> Callable[[RawTable], Iterator[Breach]]:
+def _noted(severity: Severity) -> Callable[[RawStore], Iterator[Breach]]:
     """What the description has noted with this severity."""
 
-    def noted(raw: RawTable) -> Iterator[Breach]:
+    def noted(raw: RawStore) -> Iterator[Breach]:
         for problem in raw.info.problems:
             if problem.severity == severity:
                 yield Breach(severity, problem.path, problem.message, problem.message)
@@ -56,7 +55,7 @@ def _noted(severity: Severity) -> Callable[[RawTable], Iterator[Breach]]:
     return noted
 
 
-def attributes_are_plain(raw: RawTable) -> Iterator[Breach]:
+def attributes_are_plain(raw: RawStore) -> Iterator[Breach]:
     """P3: attributes that users have set are of types that HDF5 has."""
     own = own_attributes(raw.group)
     for name in raw.group.attribute_names():
@@ -64,7 +63,7 @@ def attributes_are_plain(raw: RawTable) -> Iterator[Breach]:
             yield Breach("note", raw.path, f"attribute {name!r} is a pickle, which is not loaded", name)
 
 
-def indexes_suit(raw: RawTable) -> Iterator[Breach]:
+def indexes_suit(raw: RawStore) -> Iterator[Breach]:
     """P5: a search index names its column, refers to its dataset, and matches it."""
     yield from index_breaches(search_indexes(raw.group, raw.info), raw.info)
 
@@ -108,7 +107,7 @@ RULES: tuple[Rule, ...] = (
         (indexes_suit,),
     ),
 )  # fmt: skip
-NOT_SHOWN: dict[str, str] = {}
+NOT_SHOWN: Mapping[str, str] = MappingProxyType({})
 INDEX_HOME = index_home.HOME
 
 
@@ -116,12 +115,12 @@ def variant(_text: str) -> None:
     """pandas has one set of rules."""
 
 
-def inspect(group: Group, path: str, _values: bool, _variant: object) -> RawTable:
+def inspect(group: Group, path: str, _values: bool, _variant: object) -> RawStore:
     """The table as its rules check it."""
-    return RawTable(group, path, describe(group, path))
+    return RawStore(group, path, describe(group, path))
 
 
-def claims(_group: Group, _path: str, _values: bool, _variant: object) -> list[Broken]:
+def claims(_group: Group, _path: str, _values: bool, _variant: object) -> list[tuple[str, Breach]]:
     """A group without the attribute pandas_type is not meant as a table."""
     return []
 
@@ -130,12 +129,12 @@ def dataset_claim(_group: Group, _path: str, _child: Child) -> None:
     """A dataset is never meant as a table of pandas."""
 
 
-def not_inspected(path: str, error: ColonnadeError) -> Broken:
+def not_inspected(path: str, error: ColonnadeError) -> tuple[str, Breach]:
     """For a table that cannot be described."""
     return "H1", Breach("error", path, f"this table cannot be described: {error}", str(error), "a table of pandas")
 
 
-def unreadable(raw: RawTable, column: ColumnInfo, error: ColonnadeError) -> Broken:
+def unreadable(raw: RawStore, column: ColumnInfo, error: ColonnadeError) -> tuple[str, Breach]:
     """For rows that could not be read: the rule this breaks, and how."""
     path = join_path(raw.path, column.name)
     if isinstance(error, UnsupportedError):
@@ -143,30 +142,32 @@ def unreadable(raw: RawTable, column: ColumnInfo, error: ColonnadeError) -> Brok
     return "P4", Breach("error", path, f"the rows cannot be read: {error}", str(error), "rows that can be read")
 
 
-def missing_is_described(_raw: RawTable, _column: ColumnInfo) -> None:
+def missing_is_described(_raw: RawStore, _column: ColumnInfo) -> None:
     """Missing rows need no description."""
 
 
-def repairs(_raw: RawTable, _removed_indexes: Collection[int]) -> list[Repair]:
+def repairs(_raw: RawStore, _removed_indexes: Collection[int]) -> list[Repair]:
     """Only indexes can be fixed."""
     return []
 
 
-def bad_indexes(raw: RawTable, wrong: Collection[str]) -> list[IndexPlan]:
+def bad_indexes(raw: RawStore, wrong: Collection[str]) -> list[IndexPlan]:
     """The indexes to remove. `wrong` are the names of those whose contents are wrong."""
     return index_plans(search_indexes(raw.group, raw.info), raw.info, "P5", wrong)
 
 
-def remove_indexes(raw: RawTable, gone: Sequence[IndexPlan]) -> None:
+def remove_indexes(raw: RawStore, gone: Sequence[IndexPlan]) -> None:
     """Remove indexes and their values."""
     remove_planned(editable(raw.group), search_indexes(raw.group, raw.info), gone)
 
 
-def other_objects(_group: Group, _path: str, _values: bool, _in_table: bool) -> Iterator[tuple[RawTable, list[Broken]]]:
+def other_objects(
+    _group: Group, _path: str, _values: bool, _in_table: bool
+) -> Iterator[tuple[RawStore, list[tuple[str, Breach]]]]:
     """pandas has no rules for other objects."""
     yield from ()
 
 
-def other_table(_group: Group, _path: str) -> Iterator[Broken]:
+def other_table(_group: Group, _path: str) -> Iterator[tuple[str, Breach]]:
     """A table of another layout is not one of pandas."""
     yield from ()

@@ -17,11 +17,11 @@ from colonnade.columns.mapping import value_type
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass, replace
 from colonnade.errors import CorruptError, UnsupportedError
-from colonnade.exchange.pandas_notes import Note, write_note
 from colonnade.layouts.frame_parts import FrameDescription, Unfit
 from colonnade.layouts.pandas import names
 from colonnade.layouts.pandas.axes import nan_rep_of, open_array, with_meaning
 from colonnade.layouts.pandas.kinds import DATE_TIME, Meaning, as_strings, meaning_of
+from colonnade.layouts.pandas.notes import Properties, as_note, dtype_note
 from colonnade.layouts.pandas.pickles import is_pickled, read_string
 from colonnade.model import (
     CategoriesInfo,
@@ -41,12 +41,12 @@ from colonnade.nodes.damage import hdf5_errors
 INDEX, CATEGORY = "index", "category"
 CATEGORY_VALUES = "values"
 MOST_COLUMNS = 1_000_000
-MOST_UNWRITTEN_CATEGORIES = 1 << 20  # bytes of categories that were never written
+MOST_UNWRITTEN_BYTES = 1 << 20  # bytes of categories that were never written
 NO_CATEGORIES = StoredType("float", 8, signed=True, precision=64, mantissa=52, exponent=11)
 
 
 @dataclass(frozen=True)
-class Source:
+class RecordPart:
     """Where the values of a column are: the member of a record, and the position in it if it is a block."""
 
     field: StoredField
@@ -78,7 +78,7 @@ class TableDescription(FrameDescription):
         self._note_pickles()
         sources = self._sources()
         index = next((field for field in self.info.type.fields if field.name == INDEX), None)
-        label = None if index is None else self._label(Source(index), list(sources))
+        label = None if index is None else self._label(RecordPart(index), list(sources))
         label_names = () if label is None else (label.name,)
 
         def described(name: str) -> ColumnInfo:
@@ -108,24 +108,24 @@ class TableDescription(FrameDescription):
             f"{names.TABLE}/{name}" for name in self.dataset.attribute_names() if is_pickled(self.dataset, name)
         ]
         if pickled:
-            some = ", ".join(pickled[:20]) + (", ..." if len(pickled) > 20 else "")
+            listed = ", ".join(pickled[:20]) + (", ..." if len(pickled) > 20 else "")
             self.note(
                 "warning",
                 "attributes are pickles, which are not loaded, so the names of the columns of blocks, their order, "
-                f"zones of times and levels of the index are not known: {some}",
+                f"zones of times and levels of the index are not known: {listed}",
             )
 
-    def _sources(self) -> dict[str, Source]:
+    def _sources(self) -> dict[str, RecordPart]:
         """Where the values of each column are."""
-        found: dict[str, Source] = {}
+        sources: dict[str, RecordPart] = {}
         for field in self.info.type.fields:
             if field.name == INDEX:
                 continue
             for position, name in self._named(field):
-                if name in found:
+                if name in sources:
                     self.note("error", f"two columns are called {name!r}", names.TABLE)
-                found.setdefault(name, Source(field, position))
-        return found
+                sources.setdefault(name, RecordPart(field, position))
+        return sources
 
     def _named(self, field: StoredField) -> list[tuple[int | None, str]]:
         """The columns of a member, each with its position if the member is a block."""
@@ -136,21 +136,21 @@ class TableDescription(FrameDescription):
             return [(None, field.name)]
         return [(position, f"{field.name}[{position}]") for position in range(field.type.dims[0])]
 
-    def _label(self, source: Source, taken: Sequence[str]) -> ColumnInfo:
+    def _label(self, source: RecordPart, taken: Sequence[str]) -> ColumnInfo:
         """The index, under a name that no column has."""
         candidates = (INDEX, *(f"{INDEX}_{number}" for number in range(len(taken) + 1)))
         name = next(candidate for candidate in candidates if candidate not in taken)
         column = self._described(name, source, read_string(self.dataset, f"{INDEX}_kind"))
-        note: Note = {} if name == INDEX else {"name": None}
+        note: Properties = {} if name == INDEX else {"name": None}
         if column.pandas is not None:
             note["dtype"] = column.pandas
-        return replace(column, pandas=write_note(note), is_label=True)
+        return replace(column, pandas=as_note(note), is_label=True)
 
-    def _column(self, name: str, source: Source) -> ColumnInfo:
+    def _column(self, name: str, source: RecordPart) -> ColumnInfo:
         column = self._described(name, source, read_string(self.dataset, f"{source.field.name}_dtype"))
-        return replace(column, pandas=write_note({"dtype": column.pandas} if column.pandas is not None else {}))
+        return replace(column, pandas=dtype_note(column.pandas))
 
-    def _described(self, name: str, source: Source, kind: str | None) -> ColumnInfo:
+    def _described(self, name: str, source: RecordPart, kind: str | None) -> ColumnInfo:
         """A column. `pandas` is its pandas type, where the Arrow type does not express that."""
         column = ColumnInfo(name, source.type, self.n_rows, self.info.storage, self.info.chunk_rows, self.info.filters)
         member = source.field.name
@@ -176,7 +176,7 @@ class TableDescription(FrameDescription):
             return read_string(self.dataset, f"{member}_nan_rep") or None
         return nan_rep_of(self.group, names.NAN_REP) or "nan"
 
-    def _categorical(self, column: ColumnInfo, source: Source) -> ColumnInfo:
+    def _categorical(self, column: ColumnInfo, source: RecordPart) -> ColumnInfo:
         if source.type.kind != "integer":
             return unreadable_column(column.name, f"its codes are {source.type}", names.TABLE)
         try:
@@ -186,7 +186,7 @@ class TableDescription(FrameDescription):
         return replace(column, form=Member(source.path, form), link=names.TABLE)
 
 
-def _of_member(column: ColumnInfo, source: Source, meaning: Meaning) -> ColumnInfo:
+def _of_member(column: ColumnInfo, source: RecordPart, meaning: Meaning) -> ColumnInfo:
     read = with_meaning(column, meaning, names.TABLE)
     return replace(read, form=Member(source.path, meaning.form))
 
@@ -211,25 +211,25 @@ def _categories_path(member: str) -> str:
 
 def _categories_of(group: Group, member: str) -> CategoriesInfo:
     """The categories of a member. pandas stores none if there are none."""
-    place = _categories_path(member)
-    dataset = group.open_dataset(place)
+    path = _categories_path(member)
+    dataset = group.open_dataset(path)
     if dataset is None:
-        return CategoriesInfo(place, NO_CATEGORIES, 0, ordered=False)
-    column = _category_column(dataset, place)
+        return CategoriesInfo(path, NO_CATEGORIES, 0, ordered=False)
+    column = _category_column(dataset, path)
     if column.problem is not None:
         raise Unfit(column.problem)
-    return CategoriesInfo(place, column.type, column.n_rows, ordered=False, arrow_type=column.arrow_type)
+    return CategoriesInfo(path, column.type, column.n_rows, ordered=False, arrow_type=column.arrow_type)
 
 
-def _category_column(dataset: Dataset, place: str) -> ColumnInfo:
+def _category_column(dataset: Dataset, path: str) -> ColumnInfo:
     info = _header(dataset)
     field = next((field for field in info.type.fields if field.name == CATEGORY_VALUES), None)
     if field is None or info.shape is None:
-        raise Unfit(f"{place} has no member {CATEGORY_VALUES!r}")
+        raise Unfit(f"{path} has no member {CATEGORY_VALUES!r}")
     kind = read_string(dataset, f"{CATEGORY_VALUES}_dtype")
     column = ColumnInfo(CATEGORY_VALUES, field.type, info.shape[0], info.storage, info.chunk_rows, info.filters)
     meaning = as_strings(field.type, "UTF-8", None) if field.type.kind == "string" else meaning_of(field.type, kind)
-    return replace(_of_member(column, Source(field), meaning._replace(fill=None)), link=place)
+    return replace(_of_member(column, RecordPart(field), meaning._replace(fill=None)), link=path)
 
 
 def read_categories(group: Group, info: CategoriesInfo) -> pa.Array:
@@ -239,7 +239,7 @@ def read_categories(group: Group, info: CategoriesInfo) -> pa.Array:
     if dataset is None or not info.n_categories:
         return pa.array([], kind)
     unwritten = (info.n_categories - dataset.written_rows()) * max(info.type.size, 1)
-    if unwritten > MOST_UNWRITTEN_CATEGORIES:
+    if unwritten > MOST_UNWRITTEN_BYTES:
         raise UnsupportedError(
             f"{info.name} claims {info.n_categories:,} categories, most of which were never written",
             feature="categories of which most were never written",
