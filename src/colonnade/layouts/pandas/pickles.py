@@ -42,7 +42,7 @@ def is_pickle(attribute: Attribute) -> bool:
 
 def _only_text(attribute: Attribute) -> str | None:
     """The string of an attribute that holds one; an empty one may be stored as nothing at all."""
-    strings = attribute.texts()
     if attribute.shape is None:
         return ""
-    return strings[0] if len(strings) == 1 else None
+    data = attribute.values[0] if len(attribute.values) == 1 else None
+    return data.rstrip(b"\0").decode("utf-8", "surrogateescape") if isinstance(data, bytes) else None
