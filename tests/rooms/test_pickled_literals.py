@@ -131,7 +131,7 @@ HOSTILE = {
 def test_other_pickles_are_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is imported or called, and the only error is ours."""
     monkeypatch.chdir(tmp_path)
-    b"".decode("raw-unicode-escape")  # Python imports a codec when it is first used
+    b"a".decode("raw-unicode-escape")  # Python imports a codec when it is first used
     modules = set(sys.modules)
 
     def imported(*names: object, **__: object) -> object:
