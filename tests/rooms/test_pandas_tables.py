@@ -131,7 +131,7 @@ def test_columns_of_blocks_are_called_by_their_places(tmp_path: Path) -> None:
             assert name in told.message
         where = f"`{found[10, 20]}` > 10"
         assert table.where(where).row_numbers().tolist() == [1]
-    assert rules(path) == {("P2", "warning")}
+    assert rules(path) == {("PD2", "warning")}
 
 
 def test_times_that_may_have_a_zone_are_noted(tmp_path: Path) -> None:
@@ -224,28 +224,28 @@ def _without(name: str) -> Callable[[h5py.Group], object]:
 
 CATEGORIES = "meta/c/meta/table"
 BROKEN: dict[str, tuple[Callable[[h5py.Group], object], set[tuple[str, str]]]] = {
-    "no table": (_without("table"), {("P1", "error")}),
-    "a matrix": (_records(lambda rows: np.zeros((3, 3))), {("P1", "error")}),
-    "one record": (_records(lambda rows: rows[0]), {("P1", "error")}),
-    "a code beyond the categories": (_records(lambda rows: _with(rows, "c", 7)), {("P4", "error")}),
-    "strings that are not UTF-8": (_records(lambda rows: _with(rows, "s", b"\xff")), {("P4", "error")}),
-    "floats as codes": (_attribute("table", "x_meta", np.bytes_("category")), {("P1", "error")}),
-    "floats as times": (_attribute("table", "x_dtype", np.bytes_("datetime64[ns]")), {("P1", "error")}),
-    "no such unit": (_attribute("table", "n_dtype", np.bytes_("timedelta64[h]")), {("P1", "error")}),
+    "no table": (_without("table"), {("PD1", "error")}),
+    "a matrix": (_records(lambda rows: np.zeros((3, 3))), {("PD1", "error")}),
+    "one record": (_records(lambda rows: rows[0]), {("PD1", "error")}),
+    "a code beyond the categories": (_records(lambda rows: _with(rows, "c", 7)), {("PD4", "error")}),
+    "strings that are not UTF-8": (_records(lambda rows: _with(rows, "s", b"\xff")), {("PD4", "error")}),
+    "floats as codes": (_attribute("table", "x_meta", np.bytes_("category")), {("PD1", "error")}),
+    "floats as times": (_attribute("table", "x_dtype", np.bytes_("datetime64[ns]")), {("PD1", "error")}),
+    "no such unit": (_attribute("table", "n_dtype", np.bytes_("timedelta64[h]")), {("PD1", "error")}),
     "categories that are no table": (
         lambda group: [_without(CATEGORIES)(group), group.create_dataset(CATEGORIES, data=[1, 2])],
-        {("P1", "error")},
+        {("PD1", "error")},
     ),
     "categories that are never written": (
         lambda group: [
             _without(CATEGORIES)(group),
             group.create_dataset(CATEGORIES, (2**40,), [("index", "i8"), ("values", "i8")], chunks=(1000,)),
         ],
-        {("P2", "note")},
+        {("PD2", "note")},
     ),
     "categories without values": (
         lambda group: [_without(CATEGORIES)(group), group.create_dataset(CATEGORIES, data=np.zeros(2, [("v", "i8")]))],
-        {("P1", "error")},
+        {("PD1", "error")},
     ),
 }
 
@@ -259,11 +259,11 @@ def _with(rows: np.ndarray, name: str, value: object) -> np.ndarray:
 def test_a_broken_table_is_read_as_far_as_possible(tmp_path: Path, name: str) -> None:
     frame = pd.DataFrame({"n": [1, 2, 3], "x": [0.5, 1.5, 2.5], "s": list("abc"), "c": pd.Categorical(list("pqp"))})
     path = store(tmp_path / "a.h5", "t", frame, format="table", data_columns=True, index=False)
-    assert rules(path) == {("P2", "warning")}
+    assert rules(path) == {("PD2", "warning")}
     change, found = BROKEN[name]
     with h5py.File(path, "r+") as h5:
         change(h5["t"])
-    assert rules(path) - {("P2", "warning")} == found
+    assert rules(path) - {("PD2", "warning")} == found
     with cn.open(path) as file:
         table = file["t"]
         for column in [*table.columns, *table.info.label_names]:
