@@ -162,7 +162,7 @@ def test_no_pickle_is_loaded(tmp_path: Path) -> None:
     assert not trap.exists()
 
 
-def test_what_pickles_hide_is_told(tmp_path: Path) -> None:
+def test_what_pickles_hide_is_reported(tmp_path: Path) -> None:
     """Frequencies of periods, the days of dates, zones that are objects."""
     days = pd.Series([1, 2], index=pd.Index([pd.Timestamp("2020-01-01").date()] * 2))
     path = store(tmp_path / "a.h5", "days", days)
@@ -174,8 +174,8 @@ def test_what_pickles_hide_is_told(tmp_path: Path) -> None:
         theirs = read_by_pandas(path, "zone").index
         assert isinstance(theirs, pd.DatetimeIndex)
         assert file["zone"].to_pandas().index.equals(theirs.tz_convert("UTC"))
-        told = [[one.message for one in file[key].problems] for key in ("days", "periods", "zone")]
-    assert ["number of the day" in told[0][0], "frequency" in told[1][0], "UTC" in told[2][0]] == [True] * 3
+        problems = [[one.message for one in file[key].problems] for key in ("days", "periods", "zone")]
+    assert ["number of the day" in problems[0][0], "frequency" in problems[1][0], "UTC" in problems[2][0]] == [True] * 3
     assert rules(path) == {("PD3", "note")}
 
 

@@ -380,8 +380,8 @@ class Layout:
         from colonnade.layouts.index_home import HOME
 
         members = self.describe(group, "/").members
-        found = () if self.find_parts is None else self.find_parts(group)
-        return {HOME, *self.parts, *found, *((column.link or column.name).split("/")[0] for column in members)}
+        more_parts = () if self.find_parts is None else self.find_parts(group)
+        return {HOME, *self.parts, *more_parts, *((column.link or column.name).split("/")[0] for column in members)}
 
     @property
     def indexes(self) -> IndexHome:
