@@ -126,9 +126,9 @@ def test_columns_of_blocks_are_called_by_their_places(tmp_path: Path) -> None:
         found = {tuple(table[name].to_arrow().to_pylist()): name for name in table.columns}
         assert {found[tuple(frame[name])].startswith("values_block_") for name in ("a", "x", "b")} == {True}
         assert found["p", "q"] == "s" and len(found) == 4
-        [problems] = [one for one in table.problems if one.severity == "warning"]
+        [problem] = [one for one in table.problems if one.severity == "warning"]
         for name in ("non_index_axes", "values_cols", "info", "table/values_block_0_kind"):
-            assert name in problems.message
+            assert name in problem.message
         where = f"`{found[10, 20]}` > 10"
         assert table.where(where).row_numbers().tolist() == [1]
     assert rules(path) == {("PD2", "warning")}
