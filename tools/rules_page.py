@@ -20,7 +20,8 @@ from tools.types_page import table
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "checking.md"
 KIT = ROOT / "tests" / "conformance"
-HEP001, ANNDATA, ARTIFACTDB, PANDAS = (layout_rules()[name] for name in ("hep001", "anndata", "artifactdb", "pandas"))
+HEP001, ANNDATA, ARTIFACTDB = (layout_rules()[name] for name in ("hep001", "anndata", "artifactdb"))
+COMPOUND, PYTABLES, PANDAS = (layout_rules()[name].RULES for name in ("compound", "pytables", "pandas"))
 
 HEAD = """# Checking files
 
@@ -90,14 +91,21 @@ compared only by `--deep`. Tests compare the rules with dolomite-base's validato
 
 """
 
+RECORDS = """
+## Compound datasets and tables of PyTables
+Rules of datasets of a compound type (R), and of tables that PyTables wrote (P). `fix` rebuilds or drops their search
+indexes and changes nothing else of them.
+
+"""
+
 PANDAS_HEAD = """
 ## Tables of pandas
 `HDFStore` has no specification: these rules are what pandas itself needs to read a frame, and what it keeps in pickles,
-which are never loaded (see [coming_from/pandas.md](coming_from/pandas.md)). `fix` rebuilds or drops search indexes (P5,
-S8).
+which are never loaded (see [coming_from/pandas.md](coming_from/pandas.md)). `fix` rebuilds or drops search indexes
+(PD5, S8).
 
 """
-_PANDAS_SEVERITIES = {"P1": "error", "P2": "warning, note", "P3": "note", "P4": "error", "P5": "error, note"}
+_PANDAS_SEVERITIES = {"PD1": "error", "PD2": "warning, note", "PD3": "note", "PD4": "error", "PD5": "error, note"}
 
 SPARSE = """
 ## Sparse arrays
@@ -148,9 +156,14 @@ def page_text() -> str:
     head = ["requires", "found as", "deep"]
     elements = table(["rule", "AnnData", *head], plain_rows(ANNDATA.RULES, KIT / "anndata"))
     frames = table(["rule", "ArtifactDB", *head], plain_rows(ARTIFACTDB.RULES, KIT / "artifactdb"))
-    pandas = table(["rule", "requires", "found as", "deep"], [_pandas_row(rule) for rule in PANDAS.RULES])
-    first = HEAD + rules + ELEMENTS + elements + FRAMES + frames + PANDAS_HEAD + pandas
+    records = table(["rule", "clause", "requires", "deep"], [_record_row(rule) for rule in (*COMPOUND, *PYTABLES)])
+    pandas = table(["rule", "requires", "found as", "deep"], [_pandas_row(rule) for rule in PANDAS])
+    first = HEAD + rules + ELEMENTS + elements + FRAMES + frames + RECORDS + records + PANDAS_HEAD + pandas
     return first + SPARSE + sparse + MIDDLE + others
+
+
+def _record_row(rule: Rule) -> list[str]:
+    return [rule.id, rule.clause, rule.requires, "only" if rule.deep else ""]
 
 
 def _pandas_row(rule: Rule) -> list[str]:

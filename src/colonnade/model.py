@@ -6,7 +6,7 @@ A `StoredType` describes an HDF5 datatype as plain data. The kinds:
 
 | kind | HDF5 class | other fields that are set |
 | --- | --- | --- |
-| integer, bitfield | INTEGER, BITFIELD | size, order, signed, precision |
+| integer, bitfield | INTEGER, BITFIELD | size, order, signed, precision; tag: what a layout sees a TIME as |
 | float | FLOAT | size, order, precision, mantissa, exponent (bits of each) |
 | boolean | ENUM of FALSE, TRUE and perhaps MISSING | base, members |
 | enum | any other ENUM | base, members |
@@ -227,6 +227,8 @@ def _order_word(stored: StoredType) -> str:
 
 
 def _name_integer(stored: StoredType) -> str:
+    if stored.tag:
+        return stored.tag
     bits = stored.size * 8
     word = "bitfield" if stored.kind == "bitfield" else "int" if stored.signed else "uint"
     used = f" of {stored.precision} bits" if stored.precision not in (0, bits) else ""
@@ -775,6 +777,10 @@ class Auto:
 
 
 AUTO = Auto()
+SECONDS = StoredType("integer", 8, signed=True, precision=64, tag="time of seconds")
+"""Times of 4 bytes, as PyTables stores them, seen as numbers."""
+MICROSECONDS = replace(SECONDS, tag="time of microseconds")
+"""Times of 8 bytes, as PyTables stores them, seen as numbers."""
 StringStorage = Literal["auto", "fixed", "variable", "categories"]
 
 

@@ -215,7 +215,9 @@ def test_the_command_line_reads_an_h5ad() -> None:
 def test_the_command_line_reads_files_of_before_0_7() -> None:
     path, expected = str(FOLDER / "anndata/v0.5.0.h5ad"), EXPECTED["anndata/v0.5.0.h5ad"]
     listed = {entry["path"]: entry for entry in run("ls", path)["objects"]}
-    assert run("ls", path)["tables"] == ["/obs", "/raw.var", "/var"]
+    frames = [entry["path"] for entry in run("ls", path)["objects"] if entry["layout"] == "anndata before 0.7"]
+    assert frames == ["/obs", "/raw.var", "/var"]
+    assert {entry["layout"] for entry in listed.values()} == {None, "anndata before 0.7", "compound"}
     assert (listed["/obs"]["rows"], listed["/obs"]["columns"]) == tuple(expected["obs"]["shape"])
     assert listed["/obs"]["layout"] == "anndata before 0.7"
     told = run("info", path, "obs")["tables"][0]

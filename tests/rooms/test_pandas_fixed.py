@@ -132,7 +132,7 @@ def test_pickled_columns_are_refused_by_name_and_the_others_are_read(tmp_path: P
         expected = read_by_pandas(path, "f")[rest]
         pd.testing.assert_frame_equal(table.select(*rest).to_pandas(), expected.reset_index(drop=True))
         assert table.where("int > 0").select("byte").to_arrow()["byte"].to_pylist() == [3, 4]
-    assert rules(path) == {("P2", "warning")}
+    assert rules(path) == {("PD2", "warning")}
     done = cn.convert(path, tmp_path / "new.h5", layout="hep001")
     assert [note.split(" was left out")[0] for note in done.notes] == ["/f: column 'text'", "/f: column 'mixed'"]
     with cn.open(tmp_path / "new.h5") as file:
@@ -158,11 +158,11 @@ def test_no_pickle_is_loaded(tmp_path: Path) -> None:
         table.select("n").to_pandas()
         with pytest.raises(FormatError, match="pickled"):
             table.to_arrow()
-    assert ("P3", "note") in rules(path)
+    assert ("PD3", "note") in rules(path)
     assert not trap.exists()
 
 
-def test_what_pickles_hide_is_told(tmp_path: Path) -> None:
+def test_what_pickles_hide_is_reported(tmp_path: Path) -> None:
     """Frequencies of periods, the days of dates, zones that are objects."""
     days = pd.Series([1, 2], index=pd.Index([pd.Timestamp("2020-01-01").date()] * 2))
     path = store(tmp_path / "a.h5", "days", days)
@@ -174,9 +174,9 @@ def test_what_pickles_hide_is_told(tmp_path: Path) -> None:
         theirs = read_by_pandas(path, "zone").index
         assert isinstance(theirs, pd.DatetimeIndex)
         assert file["zone"].to_pandas().index.equals(theirs.tz_convert("UTC"))
-        told = [[one.message for one in file[key].problems] for key in ("days", "periods", "zone")]
-    assert ["number of the day" in told[0][0], "frequency" in told[1][0], "UTC" in told[2][0]] == [True] * 3
-    assert rules(path) == {("P3", "note")}
+        problems = [[one.message for one in file[key].problems] for key in ("days", "periods", "zone")]
+    assert ["number of the day" in problems[0][0], "frequency" in problems[1][0], "UTC" in problems[2][0]] == [True] * 3
+    assert rules(path) == {("PD3", "note")}
 
 
 # -- a table like any other --
@@ -212,7 +212,7 @@ def test_a_wrong_index_is_found_and_fixed(path: Path) -> None:
         file["folder/f"].build_index("n", "sorted_rows")
     with h5py.File(path, "r+") as h5:
         del h5["folder/f/_search_indexes/n__sorted_rows"].attrs["column"]
-    assert rules(path) == {("P5", "error")}
+    assert rules(path) == {("PD5", "error")}
     cn.fix(path)
     assert rules(path) == set()
 
@@ -339,7 +339,7 @@ def test_codes_beyond_the_levels_are_found(tmp_path: Path) -> None:
         assert file["f"].select("x").to_arrow()["x"].to_pylist() == list(range(N_ROWS))
         with pytest.raises(CorruptError, match="level_1"):
             file["f"].to_arrow()
-    assert rules(path) == {("P4", "error")}
+    assert rules(path) == {("PD4", "error")}
 
 
 @pytest.mark.skipif(not IS_3, reason="pandas 3 stores categorical indexes")

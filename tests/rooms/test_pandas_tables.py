@@ -131,7 +131,7 @@ def test_names_of_columns_of_each_kind(tmp_path: Path, name: str) -> None:
     frame = pd.DataFrame(np.arange(12).reshape(4, 3), columns=columns_axes()[name])
     path = store(tmp_path / "a.h5", "t", frame, format="table")
     if name == "times":  # objects, which are not plain data
-        assert rules(path) == {("P2", "warning")}
+        assert rules(path) == {("PD2", "warning")}
     else:
         assert_as_pandas_reads(path, "t")
 
@@ -177,7 +177,7 @@ def test_columns_of_one_name_are_told_apart(tmp_path: Path) -> None:
     with cn.open(path) as file:
         assert file["t"].columns == ["a", "values_block_0[1]"]
         assert file["t"].to_arrow()["values_block_0[1]"].to_pylist() == [2, 4]
-    assert rules(path) == {("P2", "warning")}
+    assert rules(path) == {("PD2", "warning")}
 
 
 def test_what_is_not_plain_data_is_not_known(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_what_is_not_plain_data_is_not_known(tmp_path: Path) -> None:
         assert (table.columns, table.info.label_names) == (["a"], ["index"])
         [problem] = [one.message for one in table.problems if one.severity == "warning"]
         assert problem.endswith("is not known: info")
-    assert rules(path) == {("P2", "warning"), ("P3", "note")}
+    assert rules(path) == {("PD2", "warning"), ("PD3", "note")}
 
 
 def test_without_names_columns_are_called_by_their_places(tmp_path: Path) -> None:
@@ -288,28 +288,28 @@ def _without(name: str) -> Callable[[h5py.Group], object]:
 
 CATEGORIES = "meta/c/meta/table"
 BROKEN: dict[str, tuple[Callable[[h5py.Group], object], set[tuple[str, str]]]] = {
-    "no table": (_without("table"), {("P1", "error")}),
-    "a matrix": (_records(lambda rows: np.zeros((3, 3))), {("P1", "error")}),
-    "one record": (_records(lambda rows: rows[0]), {("P1", "error")}),
-    "a code beyond the categories": (_records(lambda rows: _with(rows, "c", 7)), {("P4", "error")}),
-    "strings that are not UTF-8": (_records(lambda rows: _with(rows, "s", b"\xff")), {("P4", "error")}),
-    "floats as codes": (_attribute("table", "x_meta", np.bytes_("category")), {("P1", "error")}),
-    "floats as times": (_attribute("table", "x_dtype", np.bytes_("datetime64[ns]")), {("P1", "error")}),
-    "no such unit": (_attribute("table", "n_dtype", np.bytes_("timedelta64[h]")), {("P1", "error")}),
+    "no table": (_without("table"), {("PD1", "error")}),
+    "a matrix": (_records(lambda rows: np.zeros((3, 3))), {("PD1", "error")}),
+    "one record": (_records(lambda rows: rows[0]), {("PD1", "error")}),
+    "a code beyond the categories": (_records(lambda rows: _with(rows, "c", 7)), {("PD4", "error")}),
+    "strings that are not UTF-8": (_records(lambda rows: _with(rows, "s", b"\xff")), {("PD4", "error")}),
+    "floats as codes": (_attribute("table", "x_meta", np.bytes_("category")), {("PD1", "error")}),
+    "floats as times": (_attribute("table", "x_dtype", np.bytes_("datetime64[ns]")), {("PD1", "error")}),
+    "no such unit": (_attribute("table", "n_dtype", np.bytes_("timedelta64[h]")), {("PD1", "error")}),
     "categories that are no table": (
         lambda group: [_without(CATEGORIES)(group), group.create_dataset(CATEGORIES, data=[1, 2])],
-        {("P1", "error")},
+        {("PD1", "error")},
     ),
     "categories that are never written": (
         lambda group: [
             _without(CATEGORIES)(group),
             group.create_dataset(CATEGORIES, (2**40,), [("index", "i8"), ("values", "i8")], chunks=(1000,)),
         ],
-        {("P2", "note")},
+        {("PD2", "note")},
     ),
     "categories without values": (
         lambda group: [_without(CATEGORIES)(group), group.create_dataset(CATEGORIES, data=np.zeros(2, [("v", "i8")]))],
-        {("P1", "error")},
+        {("PD1", "error")},
     ),
 }
 

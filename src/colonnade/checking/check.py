@@ -23,11 +23,12 @@ from colonnade.indexes.base import Wrong
 from colonnade.layouts import LAYOUTS, Layout, layout_of
 from colonnade.layouts.anndata_differences import face_differences
 from colonnade.layouts.contract import AnyRules, RawTable
+from colonnade.layouts.found import walk_groups_and_tables
 from colonnade.model import Breach, ColumnInfo, Finding, Masked, Progress, Rule
 from colonnade.nodes import Dataset, Group
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.elements import claims_too_much, dataset_column
-from colonnade.nodes.paths import join_path, walk_groups
+from colonnade.nodes.paths import join_path
 from colonnade.pager.receipts import Receipts
 from colonnade.sparse import verify_sparse
 from colonnade.sparse.opened import SparseTarget
@@ -124,7 +125,8 @@ class Check:
 
     sparse: what the bytes of the file are read from, to check arrays that HDF5 cannot read; None where not possible.
     values: also read every row. indexes: also compare every index with its column. tables: filled if either is set.
-    variant: the variant of a layout's rules to apply, if not the one that a table declares.
+    variant: the variant of a layout's rules to apply, if not the one that a table declares. asked: the layout of groups
+    that can be read as its tables, whatever they declare.
     """
 
     receipts: Receipts
@@ -133,6 +135,7 @@ class Check:
     progress: Progress | None = None
     sparse: SparseTarget | None = None
     variant: object | None = None
+    asked: Layout | None = None
     findings: list[Finding] = field(default_factory=list)
     checked: Checked = field(default_factory=Checked)
     tables: list[tuple[Layout, RawTable]] = field(default_factory=list)
@@ -144,7 +147,7 @@ class Check:
     def file(self, root: Group) -> Findings:
         """Check everything in and below this group."""
         try:
-            for path, group in walk_groups(root):
+            for path, group, _ in walk_groups_and_tables(root):
                 self._group(path, group)
         except CorruptError as error:
             self.report("H1", Breach("error", "/", str(error)))
@@ -173,7 +176,7 @@ class Check:
 
     def _group(self, path: str, group: Group, alone: bool = False) -> None:
         """Check a group of the file: a table, or other objects (which are skipped when `alone`)."""
-        layout = layout_of(group)
+        layout = self._layout_of(group)
         if layout is not None and layout.rules is None:
             self.checked.tables_without_rules += 1
             return
@@ -193,6 +196,11 @@ class Check:
                 self.report(*claimed)
         if not alone:
             self._safely(path, lambda: self._beside(path, group))
+
+    def _layout_of(self, group: Group) -> Layout | None:
+        if self.asked is not None and self.asked.can_read(group):
+            return self.asked
+        return layout_of(group)
 
     def _elements(self, path: str, group: Group, layout: Layout | None = None) -> None:
         """Check objects that have rules and are not tables: in a group, or in the group of a table of this layout."""

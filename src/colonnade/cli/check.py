@@ -95,13 +95,15 @@ class Asked:
     strict: bool
     links: Links = "folder"
     generation: str | None = None
+    layout: str | None = None
 
 
 def check_file(file: str, asked: Asked, form: OutputFormat) -> int:
     with counting_rows(f"checking {file}") as progress:
         findings = check(
-            file, asked.table, deep=asked.deep, progress=progress, links=asked.links, generation=asked.generation
-        )
+            file, asked.table, deep=asked.deep, progress=progress, links=asked.links, generation=asked.generation,
+            layout=asked.layout,
+        )  # fmt: skip
     shown = [finding for finding in findings if SEVERITIES.index(finding.severity) <= SEVERITIES.index(asked.severity)]
     if form == "json":
         print_json(check_facts(file, findings, shown))

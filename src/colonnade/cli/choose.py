@@ -10,7 +10,8 @@ from colonnade.cli.answer import Facts, NoTables, print_json
 from colonnade.cli.text import ReadColumn
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColumnNotFound, FormatError, UnsupportedError, UsageError
-from colonnade.pager.options import Links
+from colonnade.pager.options import Links, Mode
+from colonnade.pager.receipts import Trust
 from colonnade.row_files.plain import plain_values
 from colonnade.table import File, Query, Table, open
 from colonnade.table.show import type_word
@@ -19,6 +20,20 @@ DEFAULT_ROWS = 5
 READ_TOGETHER = 50
 
 ALL_ROWS = "true"
+
+
+@dataclass(frozen=True)
+class Access:
+    """How a command opens its file: as `open` does; layout: every table is read as one of this layout."""
+
+    links: Links = "folder"
+    layout: str | None = None
+    trust: Trust = "verified"
+
+    def open(self, file: str, mode: Mode = "r") -> File:
+        opened = open(file, mode, trust=self.trust, links=self.links)
+        opened._read_as = self.layout
+        return opened
 
 
 def file_facts(file: File) -> Facts:
@@ -34,10 +49,10 @@ def print_tables(
     gather: Callable[[Table], Facts],
     show: Callable[[Facts], None],
     as_json: bool,
-    links: Links = "folder",
+    access: Access,
 ) -> list[Facts]:
     """Show the facts of one table, or of all, and return them. `problem` states why a table has no other facts."""
-    with open(file, links=links) as opened:
+    with access.open(file) as opened:
         if table is not None:
             tables = [gather(opened[table])]
         else:

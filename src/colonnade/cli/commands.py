@@ -20,6 +20,7 @@ from colonnade.errors import ColonnadeError
 if TYPE_CHECKING:  # imported by the commands that need them
     from click.shell_completion import CompletionItem
 
+    from colonnade.cli.choose import Access
     from colonnade.model import Severity
     from colonnade.pager.options import Links
     from colonnade.pager.receipts import Trust
@@ -131,12 +132,29 @@ links_option = click.option(
     show_default=True,
     help="Which other files FILE may refer to: those in its folder or below, none, or any.",
 )
+layout_option = click.option(
+    "--layout",
+    metavar="NAME",
+    help="Read TABLE as a table of this layout, whatever it declares.",
+)
 missing_option = click.option(
     "--missing", multiple=True, metavar="TEXT", help="In CSV and TSV, this string also means missing; repeatable."
 )
 delimiter_option = click.option("--delimiter", metavar="CHARACTER", help="What separates the fields of CSV.")
 force_option = click.option("--force", "force", is_flag=True, help="Replace the file if it exists.")
 explain_option = click.option("--explain", is_flag=True, help="Show which indexes and chunks would be read instead.")
+
+
+def file_access(function: Callable[..., int]) -> Callable[..., int]:
+    """Options on how to open FILE, as one argument `access`; a command may add the option --trust."""
+
+    @wraps(function)
+    def opened(*, links: Links, layout: str | None, trust: Trust = "verified", **given: object) -> int:
+        from colonnade.cli.choose import Access
+
+        return function(access=Access(links, layout, trust), **given)
+
+    return layout_option(links_option(opened))
 
 
 @command
@@ -166,29 +184,29 @@ def ls(file: str, as_json: bool) -> int:
 @command
 @file_argument
 @table_argument
-@links_option
-def info(file: str, table: str | None, links: Links, as_json: bool) -> int:
+@file_access
+def info(file: str, table: str | None, access: Access, as_json: bool) -> int:
     """Show how TABLE is stored: sizes, chunks, filters, missing marks, problems.
 
     Shows all tables of FILE if TABLE is not given. Exit code 1 when problems were found.
     """
     from colonnade.cli.info import print_storage
 
-    return print_storage(file, table, as_json, links)
+    return print_storage(file, table, as_json, access)
 
 
 @command
 @file_argument
 @table_argument
-@links_option
-def schema(file: str, table: str | None, links: Links, as_json: bool) -> int:
+@file_access
+def schema(file: str, table: str | None, access: Access, as_json: bool) -> int:
     """Show the columns of TABLE: types, units, descriptions, categories.
 
     Shows all tables of FILE if TABLE is not given.
     """
     from colonnade.cli.info import print_columns
 
-    return print_columns(file, table, as_json, links)
+    return print_columns(file, table, as_json, access)
 
 
 @command
@@ -197,14 +215,14 @@ def schema(file: str, table: str | None, links: Links, as_json: bool) -> int:
 @click.option("-n", "n_rows", type=click.IntRange(min=0), help="How many rows.  [default: 5, or all of --rows]")
 @columns_option
 @click.option("--rows", metavar="START:STOP[:STEP]", help="Which rows, as a Python slice; 7 is row 7, -5: the last 5.")
-@links_option
+@file_access
 def head(
     file: str,
     table: str | None,
     n_rows: int | None,
     columns: tuple[str, ...],
     rows: str | None,
-    links: Links,
+    access: Access,
     as_json: bool,
 ) -> int:
     """Show rows of TABLE.
@@ -213,7 +231,7 @@ def head(
     """
     from colonnade.cli.head import show_rows
 
-    return show_rows(file, table, n_rows, columns, rows, as_json, links)
+    return show_rows(file, table, n_rows, columns, rows, as_json, access)
 
 
 @command
@@ -235,6 +253,7 @@ def head(
     help="For ArtifactDB data frames: check as versioned, directory or legacy:2/1, not by the stated version.",
 )
 @links_option
+@layout_option
 def check(
     file: str,
     table: str | None,
@@ -244,6 +263,7 @@ def check(
     strict: bool,
     generation: str | None,
     links: Links,
+    layout: str | None,
     as_json: bool,
 ) -> int:
     """Check FILE against every rule of its tables.
@@ -256,7 +276,7 @@ def check(
 
     if sarif and as_json:
         raise click.UsageError("--json and --sarif cannot be combined: choose one.")
-    asked = Asked(table, deep, severity, strict, links, generation)
+    asked = Asked(table, deep, severity, strict, links, generation, layout)
     return check_file(file, asked, "sarif" if sarif else "json" if as_json else "text")
 
 
@@ -368,8 +388,8 @@ def copy(source: str, target: str, force: bool, as_json: bool) -> int:
 @file_argument
 @click.argument("given", nargs=-1, metavar="[TABLE] PREDICATE")
 @click.option("-n", "--dry-run", is_flag=True, help="Only show how many rows would be removed.")
-@links_option
-def delete(file: str, given: tuple[str, ...], dry_run: bool, links: Links, as_json: bool) -> int:
+@file_access
+def delete(file: str, given: tuple[str, ...], dry_run: bool, access: Access, as_json: bool) -> int:
     """Remove the rows of TABLE for which PREDICATE is true: all of them, or none.
 
     PREDICATE is written as for "where"; "true" is for all rows. TABLE may be left out when FILE holds one table. Exit
@@ -377,7 +397,7 @@ def delete(file: str, given: tuple[str, ...], dry_run: bool, links: Links, as_js
     """
     from colonnade.cli.rewrite import delete_rows
 
-    return delete_rows(file, given, dry_run, links, as_json)
+    return delete_rows(file, given, dry_run, as_json, access)
 
 
 @command
@@ -429,7 +449,7 @@ def repack(file: str, chunk_rows: int | Literal["auto"] | None, filters: str | N
 @click.option("--seed", type=click.IntRange(min=0), help="The same seed gives the same sample.")
 @explain_option
 @trust_option
-@links_option
+@file_access
 def where(
     file: str,
     given: tuple[str, ...],
@@ -443,8 +463,7 @@ def where(
     sample: int | None,
     seed: int | None,
     explain: bool,
-    trust: Trust,
-    links: Links,
+    access: Access,
     as_json: bool,
 ) -> int:
     """Show, or write to a file, the rows of TABLE for which PREDICATE is true.
@@ -463,10 +482,10 @@ def where(
     if out is None and form in (None, "table"):
         from colonnade.cli.where import find_rows
 
-        return find_rows(file, given, wish, trust, as_json, links)
+        return find_rows(file, given, wish, as_json, access)
     from colonnade.cli.export import write_rows
 
-    return write_rows(file, given, wish, trust, as_json, links)
+    return write_rows(file, given, wish, as_json, access)
 
 
 @command
@@ -474,8 +493,8 @@ def where(
 @click.argument("given", nargs=-1, metavar="[TABLE] [PREDICATE]", shell_complete=complete_tables)
 @explain_option
 @trust_option
-@links_option
-def count(file: str, given: tuple[str, ...], explain: bool, trust: Trust, links: Links, as_json: bool) -> int:
+@file_access
+def count(file: str, given: tuple[str, ...], explain: bool, access: Access, as_json: bool) -> int:
     """Print how many rows TABLE has, or for how many of them PREDICATE is true.
 
     A single argument after FILE is the table if it is the path of one or begins with a slash, otherwise a predicate, as
@@ -483,7 +502,7 @@ def count(file: str, given: tuple[str, ...], explain: bool, trust: Trust, links:
     """
     from colonnade.cli.where import count_rows
 
-    return count_rows(file, given, explain, trust, as_json, links)
+    return count_rows(file, given, explain, as_json, access)
 
 
 @command
@@ -491,15 +510,14 @@ def count(file: str, given: tuple[str, ...], explain: bool, trust: Trust, links:
 @table_argument
 @columns_option
 @trust_option
-@links_option
 @click.option("--describe", is_flag=True, help="Mean, std and quartiles of numbers, the most frequent of other values.")
+@file_access
 def stats(
     file: str,
     table: str | None,
     columns: tuple[str, ...],
-    trust: Trust,
-    links: Links,
     describe: bool,
+    access: Access,
     as_json: bool,
 ) -> int:
     """Show statistics of the columns of TABLE: missing, NaN, minimum, maximum, distinct.
@@ -509,7 +527,7 @@ def stats(
     """
     from colonnade.cli.stats import print_description, print_stats
 
-    return (print_description if describe else print_stats)(file, table, columns, trust, as_json, links)
+    return (print_description if describe else print_stats)(file, table, columns, as_json, access)
 
 
 @main.group()
@@ -534,7 +552,8 @@ def index() -> None:
     show_default=True,
     help="For bitmap: the most distinct values.",
 )
-def build(file: str, given: tuple[str, ...], error_rate: float, max_values: int, as_json: bool) -> int:
+@file_access
+def build(file: str, given: tuple[str, ...], error_rate: float, max_values: int, access: Access, as_json: bool) -> int:
     """Build search indexes for columns of TABLE, as in: ts=chunk_minmax id=chunk_bloom,sorted_rows
 
     \b
@@ -548,48 +567,49 @@ def build(file: str, given: tuple[str, ...], error_rate: float, max_values: int,
     """
     from colonnade.cli.index import build_indexes
 
-    return build_indexes(file, given, error_rate, max_values, as_json)
+    return build_indexes(file, given, error_rate, max_values, as_json, access)
 
 
 @command_in(index, "ls")
 @file_argument
 @table_argument
-@links_option
-def list_indexes(file: str, table: str | None, links: Links, as_json: bool) -> int:
+@file_access
+def list_indexes(file: str, table: str | None, access: Access, as_json: bool) -> int:
     """List the search indexes of TABLE: kind, size, and whether queries use them.
 
     Lists those of all tables if TABLE is not given. Exit code 1 when one is unusable.
     """
     from colonnade.cli.index import list_indexes
 
-    return list_indexes(file, table, as_json, links)
+    return list_indexes(file, table, as_json, access)
 
 
 @command_in(index)
 @file_argument
 @click.argument("given", nargs=-1, required=True, metavar="[TABLE] COLUMN[=KIND]...")
-def drop(file: str, given: tuple[str, ...], as_json: bool) -> int:
+@file_access
+def drop(file: str, given: tuple[str, ...], access: Access, as_json: bool) -> int:
     """Remove search indexes of columns: those of a KIND, or all.
 
     The first argument after FILE is the table if it is the path of one and not the only argument.
     """
     from colonnade.cli.index import drop_indexes
 
-    return drop_indexes(file, given, as_json)
+    return drop_indexes(file, given, as_json, access)
 
 
 @command_in(index)
 @file_argument
 @table_argument
-@links_option
-def verify(file: str, table: str | None, links: Links, as_json: bool) -> int:
+@file_access
+def verify(file: str, table: str | None, access: Access, as_json: bool) -> int:
     """Compare the search indexes of TABLE with its columns; queries then use those that are correct.
 
     Verifies those of all tables if TABLE is not given. Exit code 1 when one is wrong.
     """
     from colonnade.cli.index import verify_indexes
 
-    return verify_indexes(file, table, as_json, links)
+    return verify_indexes(file, table, as_json, access)
 
 
 @main.group()

@@ -11,16 +11,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from colonnade.cli.answer import FINDINGS, FINE, print_json, printable
-from colonnade.cli.choose import Question, ReadOptions, batch_rows, question_of
+from colonnade.cli.choose import Access, Question, ReadOptions, batch_rows, question_of
 from colonnade.cli.progress import counting_rows, ignore_progress
 from colonnade.cli.text import cell, open_console, plural
 from colonnade.errors import UsageError
 from colonnade.model import Progress, TableText
-from colonnade.pager.options import Links
-from colonnade.pager.receipts import Trust
 from colonnade.row_files.known import HDF5, HDF5_SUFFIXES, ROW_FORMATS, format_of, known_suffixes, named_format
 from colonnade.row_files.sinks import ByteStream, check_target, pipe_sink, sink_of
-from colonnade.table import open
 from colonnade.table.exporting import export, write_new_file
 from colonnade.table.show import size_text
 
@@ -44,13 +41,11 @@ def chosen_format(form: str | None, out: str | None) -> str:
     raise UsageError(f"{out!r} ends in none of {endings}: give the format with --format")
 
 
-def write_rows(
-    file: str, given: Sequence[str], wish: ReadOptions, trust: Trust, as_json: bool, links: Links = "folder"
-) -> int:
+def write_rows(file: str, given: Sequence[str], wish: ReadOptions, as_json: bool, access: Access) -> int:
     if wish.explain or wish.row_numbers:
         raise UsageError("--explain and --row-numbers each replace the rows: give only one of them")
     chosen_format(wish.form, wish.out)
-    with open(file, trust=trust, links=links) as opened:
+    with access.open(file) as opened:
         return write_matches(question_of(opened, given, wish), as_json)
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from colonnade.cli.answer import FINDINGS, FINE, Facts, print_json
-from colonnade.cli.choose import asked_columns, asked_rows, file_facts, only_table, read_columns
+from colonnade.cli.choose import Access, asked_columns, asked_rows, file_facts, only_table, read_columns
 from colonnade.cli.text import ReadColumn, columns_shown, say, show_side_by_side, show_unreadable
-from colonnade.pager.options import Links
-from colonnade.table import File, Query, Table, open
+from colonnade.table import File, Query, Table
 from colonnade.table.show import rows_text
 
 
@@ -19,9 +18,9 @@ def show_rows(
     columns: tuple[str, ...],
     rows: str | None,
     as_json: bool,
-    links: Links = "folder",
+    access: Access,
 ) -> int:
-    with open(file, links=links) as opened:
+    with access.open(file) as opened:
         chosen = only_table(opened, table)
         names = asked_columns(chosen, columns)
         numbers = asked_rows(chosen.n_rows, rows, n_rows)

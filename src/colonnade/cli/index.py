@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from colonnade.cli.answer import FINDINGS, FINE, Facts, print_json
-from colonnade.cli.choose import is_path_of_table, only_table, print_tables
+from colonnade.cli.choose import Access, is_path_of_table, only_table, print_tables
 from colonnade.cli.progress import counting_rows
 from colonnade.cli.text import cell, lines, new_grid, open_console, show_file, show_title
 from colonnade.errors import UsageError
 from colonnade.indexes import KINDS
 from colonnade.model import Finding, IndexInfo
-from colonnade.pager.options import Links
-from colonnade.table import File, Table, open
+from colonnade.table import File, Table
 from colonnade.table.show import size_text
 
 if TYPE_CHECKING:
@@ -23,8 +22,10 @@ if TYPE_CHECKING:
 # -- build and drop --
 
 
-def build_indexes(file: str, given: Sequence[str], error_rate: float, max_values: int, as_json: bool) -> int:
-    with open(file, "r+") as opened:
+def build_indexes(
+    file: str, given: Sequence[str], error_rate: float, max_values: int, as_json: bool, access: Access
+) -> int:
+    with access.open(file, "r+") as opened:
         table, arguments = _table_and_columns(opened, given)
         wanted = _wanted(table, arguments)
         with counting_rows("building") as progress:
@@ -73,8 +74,8 @@ def _column_and_kinds(table: Table, text: str) -> tuple[str, list[str]]:
     return table[name].name, words
 
 
-def drop_indexes(file: str, given: Sequence[str], as_json: bool) -> int:
-    with open(file, "r+") as opened:
+def drop_indexes(file: str, given: Sequence[str], as_json: bool, access: Access) -> int:
+    with access.open(file, "r+") as opened:
         table, arguments = _table_and_columns(opened, given)
         asked = [_column_and_kinds(table, text) for text in arguments]
         wanted: list[tuple[str, str | None]] = [(name, kind) for name, kinds in asked for kind in kinds]
@@ -115,8 +116,8 @@ def _index_facts(index: IndexInfo) -> Facts:
 # -- list --
 
 
-def list_indexes(file: str, table: str | None, as_json: bool, links: Links = "folder") -> int:
-    tables = print_tables(file, table, _table_facts, _show_lists, as_json, links)
+def list_indexes(file: str, table: str | None, as_json: bool, access: Access) -> int:
+    tables = print_tables(file, table, _table_facts, _show_lists, as_json, access)
     bad = any(t["problem"] or any(index["problem"] for index in t["indexes"]) for t in tables)
     return FINDINGS if bad or not tables else FINE
 
@@ -160,8 +161,8 @@ def _state(index: Facts) -> Text:
 # -- verify --
 
 
-def verify_indexes(file: str, table: str | None, as_json: bool, links: Links = "folder") -> int:
-    tables = print_tables(file, table, _verified, _show_verified, as_json, links)
+def verify_indexes(file: str, table: str | None, as_json: bool, access: Access) -> int:
+    tables = print_tables(file, table, _verified, _show_verified, as_json, access)
     bad = any(t["problem"] or any(index["wrong"] for index in t["indexes"]) for t in tables)
     return FINDINGS if bad or not tables else FINE
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from colonnade.cli.answer import FINDINGS, FINE, Facts
-from colonnade.cli.choose import print_tables
+from colonnade.cli.choose import Access, print_tables
 from colonnade.cli.text import (
     MOST_LINES,
     cell,
@@ -24,7 +24,6 @@ from colonnade.cli.text import (
 )
 from colonnade.errors import ColonnadeError
 from colonnade.model import ColumnInfo
-from colonnade.pager.options import Links
 from colonnade.row_files.plain import plain_value, plain_values
 from colonnade.table import Column, Table
 from colonnade.table.show import size_text, type_word
@@ -40,8 +39,8 @@ FEW_CATEGORIES = 8
 WIDEST_UNITS = 18
 
 
-def print_storage(file: str, table: str | None, as_json: bool, links: Links = "folder") -> int:
-    tables = print_tables(file, table, info_facts, show_info, as_json, links)
+def print_storage(file: str, table: str | None, as_json: bool, access: Access) -> int:
+    tables = print_tables(file, table, info_facts, show_info, as_json, access)
     serious = [p for t in tables for p in t["problems"] if p["severity"] != "note"]
     return FINDINGS if serious or not tables or any(t["problem"] for t in tables) else FINE
 
@@ -183,8 +182,8 @@ def _show_problems(console: Console, problems: list[Facts]) -> None:
 # -- schema --
 
 
-def print_columns(file: str, table: str | None, as_json: bool, links: Links = "folder") -> int:
-    tables = print_tables(file, table, schema_facts, show_schema, as_json, links)
+def print_columns(file: str, table: str | None, as_json: bool, access: Access) -> int:
+    tables = print_tables(file, table, schema_facts, show_schema, as_json, access)
     return FINDINGS if not tables or any(t["problem"] for t in tables) else FINE
 
 

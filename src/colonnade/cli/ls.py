@@ -12,6 +12,7 @@ from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageE
 from colonnade.nodes import Group
 from colonnade.nodes.attributes import read_text
 from colonnade.nodes.damage import hdf5_errors
+from colonnade.nodes.dataset_tables import HOME_OF_INDEXES
 from colonnade.nodes.paths import join_path, walk_groups
 from colonnade.nodes.protocols import Child
 from colonnade.table import File, open
@@ -76,6 +77,10 @@ def _objects(file: File) -> Iterator[Facts]:
             where = join_path(path, link.name)
             if where in foreign and link.kind == "dataset":
                 yield _foreign_entry(foreign[where])
+                continue
+            if where in tables and link.kind == "dataset" and link.name not in parts:
+                inside.add(join_path(path, HOME_OF_INDEXES))
+                yield _table_entry(file, where)[0]
                 continue
             if where in sparse and link.name not in parts:
                 yield _sparse_entry(file, where)

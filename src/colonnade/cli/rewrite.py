@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from colonnade.cli.answer import FINDINGS, FINE, print_json
-from colonnade.cli.choose import asked_matches, matching, only_table
+from colonnade.cli.choose import Access, asked_matches, matching, only_table
 from colonnade.cli.progress import counting_bytes, counting_rows
 from colonnade.cli.text import cell, open_console, plural
 from colonnade.converting import convert
@@ -66,8 +66,8 @@ def append_rows(file: str, source: InputSource, table: str | None, create: bool,
     return FINE
 
 
-def delete_rows(file: str, given: Sequence[str], dry_run: bool, links: Links, as_json: bool) -> int:
-    with open(file, "r" if dry_run else "r+", links=links) as opened:
+def delete_rows(file: str, given: Sequence[str], dry_run: bool, as_json: bool, access: Access) -> int:
+    with access.open(file, "r" if dry_run else "r+") as opened:
         table, predicate = asked_matches(opened, given, needed=True)
         query = matching(opened, table, predicate)
         removed = query.count() if dry_run else table.delete(query)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from colonnade.cli.answer import FINDINGS, FINE, Facts, print_json
-from colonnade.cli.choose import asked_columns, file_facts, only_table
+from colonnade.cli.choose import Access, asked_columns, file_facts, only_table
 from colonnade.cli.progress import counting_rows
 from colonnade.cli.text import (
     MOST_LINES,
@@ -24,11 +24,9 @@ from colonnade.cli.text import (
 )
 from colonnade.errors import ColonnadeError
 from colonnade.indexes.known import Distinct
-from colonnade.pager.options import Links
-from colonnade.pager.receipts import Trust
 from colonnade.query.stats import ColumnStats
 from colonnade.row_files.plain import plain_value, plain_values
-from colonnade.table import Column, open
+from colonnade.table import Column
 from colonnade.table.show import rows_text, type_word
 
 if TYPE_CHECKING:
@@ -40,10 +38,8 @@ FoundStats = ColumnStats | ColonnadeError
 SIGNS = {"exactly": "", "more than": "> ", "at most": "≤ "}
 
 
-def print_stats(
-    file: str, table: str | None, columns: tuple[str, ...], trust: Trust, as_json: bool, links: Links = "folder"
-) -> int:
-    with open(file, trust=trust, links=links) as opened:
+def print_stats(file: str, table: str | None, columns: tuple[str, ...], as_json: bool, access: Access) -> int:
+    with access.open(file) as opened:
         chosen = only_table(opened, table)
         names = asked_columns(chosen, columns)
         with counting_rows("reading", chosen.n_rows * len(names)) as progress:
@@ -66,10 +62,8 @@ def print_stats(
     return FINDINGS if any(column["problem"] for column in facts["columns"]) else FINE
 
 
-def print_description(
-    file: str, table: str | None, columns: tuple[str, ...], trust: Trust, as_json: bool, links: Links = "folder"
-) -> int:
-    with open(file, trust=trust, links=links) as opened:
+def print_description(file: str, table: str | None, columns: tuple[str, ...], as_json: bool, access: Access) -> int:
+    with access.open(file) as opened:
         chosen = only_table(opened, table)
         described = chosen.describe(asked_columns(chosen, columns))
         facts: Facts = {"file": file_facts(opened), "table": chosen.path, "title": chosen.title}

@@ -11,6 +11,7 @@ from colonnade import limits
 from colonnade.arrays import Int64s
 from colonnade.cli.answer import FINDINGS, FINE, Facts, print_json, stream_json
 from colonnade.cli.choose import (
+    Access,
     Question,
     ReadOptions,
     asked_matches,
@@ -23,22 +24,17 @@ from colonnade.cli.choose import (
 from colonnade.cli.progress import waiting
 from colonnade.cli.text import cell, columns_shown, open_console, plural, say, show_side_by_side, show_unreadable
 from colonnade.errors import UsageError
-from colonnade.pager.options import Links
-from colonnade.pager.receipts import Trust
 from colonnade.query.plan import Plan
 from colonnade.row_files.plain import plain_records
-from colonnade.table import open
 from colonnade.table.show import rows_text, type_word
 
 SHOWN_ROWS = 20
 
 
-def find_rows(
-    file: str, given: Sequence[str], wish: ReadOptions, trust: Trust, as_json: bool, links: Links = "folder"
-) -> int:
+def find_rows(file: str, given: Sequence[str], wish: ReadOptions, as_json: bool, access: Access) -> int:
     if (wish.explain or wish.row_numbers) and (wish.form or (wish.explain and wish.row_numbers)):
         raise UsageError("--explain and --row-numbers each replace the rows: give only one of them")
-    with open(file, trust=trust, links=links) as opened:
+    with access.open(file) as opened:
         question = question_of(opened, given, wish)
         if wish.explain:
             print_plan(question.facts, question.rows.explain(), as_json)
@@ -151,10 +147,8 @@ def _found_text(n_shown: int, total: int | None, n_rows: int) -> str:
     return f"the first {n_shown:,}{of} matching rows among {n_rows:,} (-n shows more)"
 
 
-def count_rows(
-    file: str, given: Sequence[str], explain: bool, trust: Trust, as_json: bool, links: Links = "folder"
-) -> int:
-    with open(file, trust=trust, links=links) as opened:
+def count_rows(file: str, given: Sequence[str], explain: bool, as_json: bool, access: Access) -> int:
+    with access.open(file) as opened:
         table, predicate = asked_matches(opened, given, needed=False)
         query = matching(opened, table, predicate)
         facts = {"file": file_facts(opened), "table": table.path, "predicate": predicate, "n_rows": table.n_rows}

@@ -29,6 +29,8 @@ from colonnade.columns.arrow_types import (
 from colonnade.dataclass import replace
 from colonnade.errors import UsageError
 from colonnade.model import (
+    MICROSECONDS,
+    SECONDS,
     Codec,
     Coded,
     ColumnInfo,
@@ -129,6 +131,8 @@ def _plain_default(stored: StoredType) -> pa.DataType:
     kind = stored.kind
     if kind in ("string", "text"):
         return pa.string()
+    if stored in (SECONDS, MICROSECONDS):
+        return pa.timestamp("s" if stored == SECONDS else "us")
     if kind == "boolean":
         return pa.bool_()
     if kind == "enum":

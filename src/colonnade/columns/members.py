@@ -18,26 +18,27 @@ from colonnade import kernels
 from colonnade.arrays import Image, Octets
 from colonnade.columns.raw import Raw, cut, refuse_unreadable
 from colonnade.dataclass import replace
-from colonnade.errors import FormatError
+from colonnade.errors import DataError, FormatError
 from colonnade.filters.read_plan import MOST_AT_ONCE
 from colonnade.format.elements import decode_elements
-from colonnade.model import ColumnInfo, DatasetInfo, Member, StoredType
+from colonnade.model import MICROSECONDS, SECONDS, ColumnInfo, DatasetInfo, Member, StoredType
 from colonnade.nodes import Dataset
 from colonnade.nodes.chunk_source import ChunkSource
 from colonnade.nodes.heap_source import REFERENCE_DTYPE, HeapSource
 from colonnade.selection import RowNumbers
+from colonnade.stored_dtypes import memory_dtype
 
 Path = tuple[str | int, ...]
 
 
-class Part(NamedTuple):
+class ElementPart(NamedTuple):
     """A part of an element: where it begins in the element, and its datatype."""
 
     offset: int
     type: StoredType
 
 
-def part_of_element(element: StoredType, path: Path) -> Part:
+def part_of_element(element: StoredType, path: Path) -> ElementPart:
     """The part of an element that a path leads to; a FormatError where it leads nowhere."""
     offset, stored = 0, element
     for step in path:
@@ -54,7 +55,7 @@ def part_of_element(element: StoredType, path: Path) -> Part:
             dims = stored.dims[1:]
             inner = replace(stored, dims=dims, size=prod(dims) * stored.item.size)
         offset, stored = offset + step * inner.size, inner
-    return Part(offset, stored)
+    return ElementPart(offset, stored)
 
 
 def row_type(info: DatasetInfo) -> StoredType:
@@ -104,7 +105,7 @@ class ElementRows:
 class PartRows:
     """A part of the rows, as the source of strings of variable length wants them: references into the heap."""
 
-    def __init__(self, rows: ElementRows, source: ChunkSource, part: Part) -> None:
+    def __init__(self, rows: ElementRows, source: ChunkSource, part: ElementPart) -> None:
         self._rows = rows
         self._part = part
         self.path = source.path
@@ -121,6 +122,77 @@ class PartRows:
             return None
         references = np.ascontiguousarray(elements[:, self._part.offset : self._part.offset + self._part.type.size])
         return references.view(np.dtype((np.void, self._part.type.size))).reshape(len(references))
+
+
+# -- parts that a layout sees as another datatype than the file has: times as numbers, bits as booleans --
+
+
+def _is_seen_as_stored(stored: StoredType, seen: StoredType) -> bool:
+    if stored.kind != seen.kind:
+        return False
+    if stored.base is not None and seen.base is not None and not _is_seen_as_stored(stored.base, seen.base):
+        return False
+    types = {field.name: field.type for field in stored.fields}
+    return all(_is_seen_as_stored(types[field.name], field.type) for field in seen.fields)
+
+
+def as_seen(image: Image, stored: StoredType, seen: StoredType) -> Image:
+    """Elements of a datatype of the file, in memory form, as those of the datatype that a layout sees."""
+    if _is_seen_as_stored(stored, seen):
+        return image
+    if seen in (SECONDS, MICROSECONDS):
+        numbers = _time_numbers(image, stored)
+        if seen == SECONDS:
+            return numbers.astype(np.int64)
+        return (numbers >> 32) * 1_000_000 + (numbers & 0xFFFF_FFFF).astype(np.uint32).view(np.int32)
+    if stored.kind == "array":
+        items = as_seen(image.reshape(-1, *image.shape[1 + len(stored.dims) :]), stored.item, seen.item)
+        return items.reshape(len(image), *stored.dims, *items.shape[1:])
+    if stored.kind == "compound":
+        structs: Image = np.empty(len(image), dtype=memory_dtype(seen))
+        types = {field.name: field.type for field in stored.fields}
+        for field in seen.fields:
+            structs[field.name] = as_seen(image[field.name], types[field.name], field.type)
+        return structs
+    return image.astype(memory_dtype(seen))
+
+
+def _time_numbers(image: Image, stored: StoredType) -> np.ndarray:
+    order = ">" if stored.order == "big" else "<"
+    numbers = np.ascontiguousarray(image).reshape(-1).view(f"{order}i{stored.size}")
+    return numbers.astype(f"i{stored.size}")
+
+
+def as_stored(image: Image, seen: StoredType, stored: StoredType, name: str) -> Image:
+    """The inverse of `as_seen`; a DataError for times that the file's datatype cannot hold."""
+    if _is_seen_as_stored(stored, seen):
+        return image
+    if seen in (SECONDS, MICROSECONDS):
+        seconds, rest = _whole_seconds(image) if seen == MICROSECONDS else (image, np.zeros_like(image))
+        late = np.flatnonzero((seconds < -(1 << 31)) | (seconds >= 1 << 31))
+        if len(late):
+            why = "its times are stored as seconds of 32 bits, which end in 2038"
+            raise DataError(f"cannot store this time in column {name!r}: {why}", column=name, row=int(late[0]))
+        numbers = seconds if seen == SECONDS else (seconds << 32) | (rest & 0xFFFF_FFFF)
+        order = ">" if stored.order == "big" else "<"
+        return numbers.astype(f"{order}i{stored.size}").view(f"V{stored.size}")
+    if stored.kind == "array":
+        flat = image.reshape(-1, *image.shape[1 + len(stored.dims) :])
+        items = as_stored(flat if len(flat.shape) > 1 else flat.reshape(-1), seen.item, stored.item, name)
+        return items.reshape(len(image), *stored.dims, *items.shape[1:])
+    if stored.kind == "compound":
+        structs: Image = np.empty(len(image), dtype=memory_dtype(stored))
+        types = {field.name: field.type for field in seen.fields}
+        for field in stored.fields:
+            structs[field.name] = as_stored(image[field.name], types[field.name], field.type, name)
+        return structs
+    return image.astype(memory_dtype(stored))
+
+
+def _whole_seconds(image: Image) -> tuple[np.ndarray, np.ndarray]:
+    """Microseconds as seconds and the rest of the same sign, as PyTables divides them."""
+    seconds = np.abs(image) // 1_000_000 * np.sign(image)
+    return seconds, image - seconds * 1_000_000
 
 
 class _NoHeap:
@@ -154,7 +226,7 @@ class MemberFetcher:
         return self._dataset.address
 
     @cached_property
-    def _stored_part(self) -> Part | None:
+    def _stored_part(self) -> ElementPart | None:
         return None if self.rows.stored is None else part_of_element(self.rows.stored, self._path)
 
     @cached_property
@@ -200,12 +272,12 @@ class MemberFetcher:
         if self._heap is not None and self._references is not None:
             return self._heap.follow(self._references.cut(elements))
         data = np.ascontiguousarray(elements[:, part.offset : part.offset + part.type.size])
-        return decode_elements(data.reshape(-1).data, part.type, _NoHeap())
+        return as_seen(decode_elements(data.reshape(-1).data, part.type, _NoHeap()), part.type, self.column.type)
 
     @contextmanager
     def by_library(self, start: int, count: int, step: int = 1) -> Iterator[Raw]:
         info = self.rows.info
-        part_of_element(self.rows.type, self._path)  # that there is one
+        stored = part_of_element(self.rows.type, self._path).type
         if self.rows.is_matrix:
             yield self._of_matrix(slice(start, start + count * step, step))
             return
@@ -213,7 +285,7 @@ class MemberFetcher:
             part: Image = image
             for at in self._path:
                 part = part[at] if isinstance(at, str) else part[:, at]
-            yield part
+            yield as_seen(part, stored, self.column.type)
 
     def _of_matrix(self, rows: slice) -> Image:
         positions = tuple(slice(at, at + 1) for at in self._path if isinstance(at, int))

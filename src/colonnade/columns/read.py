@@ -347,14 +347,14 @@ class ColumnReader:
 def read_together(readers: Sequence[ColumnReader], start: int, count: int) -> list[pa.Array]:
     """These rows of columns of one `dataset_address`: what they are parts of is fetched once."""
     elements = _first_elements(readers, lambda fetcher: fetcher.elements(start, count))
-    parts = [reader.part_of(elements, lambda place: start + place) for reader in readers]
+    parts = [reader.part_of(elements, lambda position: start + position) for reader in readers]
     return [reader.read(start, count) if part is None else part for reader, part in zip(readers, parts, strict=True)]
 
 
 def take_together(readers: Sequence[ColumnReader], rows: RowNumbers) -> list[pa.Array]:
     """These rows, given increasing and distinct, of columns of one `dataset_address`."""
     elements = _first_elements(readers, lambda fetcher: fetcher.taken_elements(rows))
-    parts = [reader.part_of(elements, lambda place: int(rows[place])) for reader in readers]
+    parts = [reader.part_of(elements, lambda position: int(rows[position])) for reader in readers]
     return [reader.take(rows) if part is None else part for reader, part in zip(readers, parts, strict=True)]
 
 

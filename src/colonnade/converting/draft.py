@@ -47,7 +47,8 @@ class TableDraft:
         target.check_path(path)
         file._write(path, self.draft, "error", progress)
         group = editable(group_at(file._handle.root, path))
-        own = (*former.own_attributes(self.source.group), *target.group_attributes)
+        reserved = self.table._layout.reserved_attributes(self.source.group)
+        own = (*former.group_attributes, *reserved, *target.group_attributes)
         copy_user_attributes(self.source.group, group, own, kept=(TITLE_ATTRIBUTE, *STRING_ATTRIBUTES))
         written = file[path]
         opened = {column.name: open_node(group, column.link or column.name) for column in written.info.members}
@@ -76,7 +77,7 @@ def draft_table(table: Table, layout: str, **options: Unpack[LayoutOptions]) -> 
     _refuse_unfit(table)
     target, source = named_layout(layout), source_table(table)
     target.conversion.check(source)
-    left_out = table._layout.conversion.left_out(source)
+    left_out = table._layout.conversion.unreadable_columns(source)
     names = {old: new for old, new in target.conversion.new_names(source).items() if old not in left_out}
     draft = _prepare(table, source, target, names, options)
     notes = [f"{source.path}: column {name!r} was left out: {why}" for name, why in left_out.items()]

@@ -230,17 +230,19 @@ class _Conversion:
 
     def run(self, target: str | os.PathLike[str], progress: Progress | None) -> Converted:
         root = self.source._handle.library_root
-        groups = {path: group_at(root, path) for path in self.drafts}
-        if groups.get("/") is not None:
+        if "/" in self.drafts:
             raise UsageError("the root of this file is a table: convert cannot store its layout's group")
         with open_file(target, "w") as file:
             reported = _Progress(progress, sum(self.sizes.values()))
-            places = [at for group in groups.values() if (at := group.address) is not None]
+            places = [
+                at for draft in self.drafts.values() for at in draft.table._layout.conversion.left_out(draft.source)
+            ]
             self._copy(root, file, places, reported)
             for path, draft in self.drafts.items():
                 draft.write(file, path, partial(reported.rows, self.sizes[path]))
                 self.done.notes += draft.notes
                 self._build_indexes(draft, file, path)
+                self.done.notes += draft.table._layout.conversion.lost(draft.source)
                 reported.before += self.sizes[path]
             for path in {path.rsplit("/", 1)[0] or "/" for path in self.drafts}:
                 for name, known in LAYOUTS.items():

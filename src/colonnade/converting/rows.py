@@ -23,8 +23,8 @@ def rows_of(table: Table, names: Mapping[str, str], check: RowCheck) -> Source:
         if field.name in names
     ]
     schema = pa.schema(fields)
-    kept = [name for name in table.schema.names if name in names]
-    source = Source(schema, _batches(table, kept, schema, check), len(table))
+    ordered = [name for name in table.schema.names if name in names]
+    source = Source(schema, _batches(table, ordered, schema, check), len(table))
     if table._layout.conversion.carries_notes:
         notes = {names[column.name]: column.pandas for column in table.info.members if column.name in names}
         source.notes = {name: note for name, note in notes.items() if note is not None}

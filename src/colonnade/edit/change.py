@@ -36,8 +36,9 @@ from colonnade.layouts import Layout, ResumedWriter
 from colonnade.layouts.anndata_recipes import Recipe, recipe_of
 from colonnade.layouts.anndata_view import Touched, faced_options, follow_face
 from colonnade.layouts.index_home import OpenIndex
-from colonnade.model import DEFAULT_CHUNK_ROWS, Coded, ColumnInfo, ColumnOptions, Progress, TableInfo
+from colonnade.model import DEFAULT_CHUNK_ROWS, Coded, ColumnInfo, ColumnOptions, Member, Progress, TableInfo
 from colonnade.nodes import EditableGroup
+from colonnade.nodes.dataset_tables import is_dataset_table
 from colonnade.nodes.elements import column_node
 from colonnade.nodes.paths import dataset_at, editable, encode_name, group_at, join_path
 from colonnade.pager.receipts import Receipts
@@ -87,6 +88,16 @@ class OpenTable:
         if taken or (self.layout.names_are_links and self.group.has_link(name)):
             raise UsageError(f"{self.info.path} has an object {name!r} already: choose another name", column=name)
 
+    def check_has_datasets(self, what: str) -> None:
+        """Refuse a change of columns that are parts of one dataset."""
+        if self.layout.is_of_datasets:
+            raise UnsupportedError(
+                f"cannot {what} {self.info.path}: its columns are members of the elements of one dataset. Only rows "
+                "can be appended. To change more, convert: cn.convert(path, 'new.h5', layout='hep001')",
+                feature="changes of compound tables other than appending rows",
+                path=self.info.path,
+            )
+
     def check_is_whole(self) -> None:
         """Refuse to change the number of rows if a column cannot follow: it is unreadable, or stored in another
         file."""
@@ -117,6 +128,8 @@ class OpenTable:
 
         The root of a file cannot be replaced, nor a group with sparse columns: a DataError.
         """
+        if is_dataset_table(self.group):  # its columns have no names to store
+            return self
         needed = longest > LARGEST_IN_HEADER or self.layout.create().needs_large_attributes(n_columns, longest)
         if not needed or not self.layout.names_are_links or holds_large_attributes(self.group):
             return self
@@ -494,6 +507,7 @@ def add_column(
     table: OpenTable, name: str, values: object, options: ColumnOptions, allow_reserved: bool = False
 ) -> None:
     """Add a column after the others, of the same length as the table."""
+    table.check_has_datasets("add a column to")
     table.layout.create().check_name(name, allow_reserved)
     table.check_is_free(name)
     column, note = (values, {}) if isinstance(values, StreamedColumn) else _streamed(values, name)
@@ -557,6 +571,7 @@ def replace_column(
 ) -> None:
     """Replace the values of a column or label, with any type, at its position; units and description stay unless
     given."""
+    table.check_has_datasets("replace a column of")
     if options.sparse or table.info.by_name[name].storage == "sectioned":
         raise UsageError(
             f"column {name!r}: cannot replace a sparse column, or a column with a sparse one. Drop the old one and "
@@ -615,6 +630,7 @@ def rename_column(table: OpenTable, name: str, new_name: str, allow_reserved: bo
     """Give a column or label another name."""
     if name == new_name:
         return
+    table.check_has_datasets("rename a column of")
     table.layout.create().check_name(new_name, allow_reserved)
     table.check_is_free(new_name)
     table = table.with_name(new_name)
@@ -655,7 +671,14 @@ def set_attributes(
     column = None if name is None else table.info.by_name[name]
     if column is None:
         sizes = {key: len(encode_value(key, value)[2]) for key, value in new.items()}
-        write_values(table.with_room_for(sizes).group, new, without)
+        group = table.with_room_for(sizes).group
+        write_values(editable(group.dataset) if is_dataset_table(group) else group, new, without)
+    elif isinstance(column.form, Member):
+        raise UnsupportedError(
+            f"cannot set attributes of column {column.name!r}: it is a part of the elements of a dataset, and has none",
+            feature="attributes of members",
+            column=column.name,
+        )
     elif column.storage == "sectioned":
         for key, value in new.items():
             encode_value(key, value)  # None would remove it

@@ -231,10 +231,11 @@ def _may_share(ours: set[int] | None, theirs: set[int] | None) -> bool:
 
 def _row_addresses(group: Group, path: str) -> set[int] | None:
     """The addresses of the rows of another table's columns; None where they cannot be determined."""
-    found = table_at(group.parent if is_dataset_table(group) else group, path)
-    if found is None:
-        return set()
-    other, layout = found
+    root = group.parent if is_dataset_table(group) else group
+    opened = table_at(root, path)
+    if opened is None:
+        return set() if root.open_group(path) is None else None  # a table whose layout was asked for
+    other, layout = opened
     try:
         return _addresses(other, layout, layout.describe(other, path).members)
     except (FormatError, UnsupportedError):

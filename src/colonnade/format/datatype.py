@@ -160,7 +160,7 @@ def _decode_float(fields: Fields, version: int, bits: int, size: int, depth: int
 
 def _decode_time(fields: Fields, version: int, bits: int, size: int, depth: int) -> StoredType:
     fields.take(2)
-    return StoredType("unknown", size, tag="time")
+    return StoredType("unknown", size, _order(bits), tag="time")
 
 
 def _decode_string(fields: Fields, version: int, bits: int, size: int, depth: int) -> StoredType:

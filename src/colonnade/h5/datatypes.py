@@ -72,7 +72,14 @@ def describe_type(type_id: h5t.TypeID, depth: int = 0) -> StoredType:
 
 def _describe_unknown(type_id: h5t.TypeID, depth: int) -> StoredType:
     number = type_id.get_class()
-    return StoredType("unknown", type_id.get_size(), tag=_UNKNOWN_NAMES.get(number, f"datatype class {number}"))
+    order: Order = "big" if number == h5t.TIME and _first_bits(type_id) & 1 else "little"
+    return StoredType("unknown", type_id.get_size(), order, tag=_UNKNOWN_NAMES.get(number, f"datatype class {number}"))
+
+
+def _first_bits(type_id: h5t.TypeID) -> int:
+    """The first byte of the bits of a datatype's class, of which h5py names none for times."""
+    encoded: bytes = type_id.encode()  # two bytes of its own, then the message: class and version, bits, size
+    return encoded[3]
 
 
 def _has_too_many_bits(type_id: h5t.TypeID) -> bool:

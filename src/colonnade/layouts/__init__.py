@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from colonnade.errors import UnsupportedError, UsageError
-from colonnade.layouts import anndata, artifactdb, compound, hep001, pandas
+from colonnade.layouts import anndata, artifactdb, compound, hep001, pandas, pytables
 from colonnade.layouts.contract import Create, Layout, NewSidecars, NewWriter, ResumedWriter
 from colonnade.nodes import Group
 from colonnade.nodes.attributes import read_text, read_texts
@@ -24,7 +24,7 @@ __all__ = [
     "follow_file", "later_revision", "layout_of", "listed_columns", "located", "named_layout", "new_directory",
 ]  # fmt: skip
 
-_ALL = (hep001.LAYOUT, anndata.LAYOUT, artifactdb.LAYOUT, pandas.LAYOUT, compound.LAYOUT)
+_ALL = (hep001.LAYOUT, anndata.LAYOUT, artifactdb.LAYOUT, pandas.LAYOUT, pytables.LAYOUT, compound.LAYOUT)
 LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in _ALL}
 T = TypeVar("T")
 COLUMN_LIST_NAME = "column-order"

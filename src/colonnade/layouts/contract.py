@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from colonnade.errors import ColonnadeError
     from colonnade.layouts.conversion import Conversion
     from colonnade.layouts.index_home import IndexPlan, PlacedIndex
-    from colonnade.nodes.protocols import Child, Node, Notes
+    from colonnade.nodes.protocols import Child, Notes
     from colonnade.selection import Selection
     from colonnade.sparse.draft import SparseDraft
     from colonnade.sparse.rows import SparseRows
@@ -279,12 +279,27 @@ def _keep_lengths(_root: Group, _table: str) -> None:
     pass
 
 
+def _no_further(_group: Group) -> tuple[str, ...]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A group that could be read as a table, by its headers."""
+
+    n_rows: int
+    n_columns: int
+    stored_bytes: int
+
+
 @dataclass(frozen=True)
 class Layout:
     """A layout: its name, its parts, and what it can store. The parts of type Callable import what they return.
 
     is_table: whether a group is a table of the layout. It is called for every group of a file, so it imports little.
     load_create: takes the version and whether a directory is asked for.
+    could_be: what a group would be as a table, for layouts whose tables do not declare themselves; None for a group
+        that cannot be read as one. Such tables are read when the layout is asked for.
     check_lengths: refuses a commit after which a table, at a path, and what shares its rows differ in length.
     """
 
@@ -297,10 +312,11 @@ class Layout:
     load_rules: Callable[[], AnyRules] | None = None
     load_sidecars: Callable[[], Sidecars] | None = None
     load_conversion: Callable[[], Conversion] | None = None
+    could_be: Callable[[Group], Candidate | None] | None = None
     check_lengths: Callable[[Group, str], None] = _keep_lengths
     group_attributes: tuple[str, ...] = ()  # reserved: set by the layout only
+    further_attributes: Callable[[Group], tuple[str, ...]] = _no_further  # those of one table
     column_attributes: tuple[str, ...] = ()
-    hides_attribute: Callable[[Node, str], bool] | None = None  # more attributes that are not the user's
     unnamed_labels: str = "index"  # the name of labels without a name
     needs_labels: bool = False  # if rows have no labels, row numbers are stored as labels
     keeps_texts: bool = False  # can store units and descriptions
@@ -310,6 +326,14 @@ class Layout:
     is_of_datasets: bool = False  # its tables are datasets, which `is_table` is given as `DatasetTable`
     names_are_links: bool = True  # the name of a column is also its link name in the group
     find_parts: Callable[[Group], Collection[str]] | None = None  # more `parts`, which differ between tables
+
+    def can_read(self, group: Group) -> bool:
+        """Whether a group can be read as a table of the layout when it is asked for."""
+        return self.is_table(group) or (self.could_be is not None and self.could_be(group) is not None)
+
+    def reserved_attributes(self, group: Group) -> tuple[str, ...]:
+        """The names of attributes of a table that the layout sets."""
+        return (*self.group_attributes, *self.further_attributes(group))
 
     @property
     def reading(self) -> Describe:
@@ -356,8 +380,8 @@ class Layout:
         from colonnade.layouts.index_home import HOME
 
         members = self.describe(group, "/").members
-        found = () if self.find_parts is None else self.find_parts(group)
-        return {HOME, *self.parts, *found, *((column.link or column.name).split("/")[0] for column in members)}
+        more_parts = () if self.find_parts is None else self.find_parts(group)
+        return {HOME, *self.parts, *more_parts, *((column.link or column.name).split("/")[0] for column in members)}
 
     @property
     def indexes(self) -> IndexHome:

@@ -16,6 +16,7 @@ from colonnade import writing
 from colonnade.dataclass import dataclass
 from colonnade.model import ColumnInfo, ColumnOptions, TableInfo
 from colonnade.nodes import Dataset, EditableDataset, EditableGroup, EditableNode, Group, Node, attributes
+from colonnade.nodes.dataset_tables import attribute_holder
 from colonnade.nodes.elements import has_references
 from colonnade.nodes.paths import editable
 
@@ -78,15 +79,11 @@ class Conversion:
 
     # -- as the layout that a table comes from --
 
-    def own_attributes(self, _group: Group) -> Collection[str]:
-        """The names of the attributes of a table's group that are the layout's."""
-        return self.group_attributes
-
     def column_node(self, table: SourceTable, name: str) -> Group | Dataset | None:
         """The object with the attributes of a column; None if there is none, or it is shared by columns."""
         return table.node(name)
 
-    def left_out(self, _table: SourceTable) -> dict[str, str]:
+    def unreadable_columns(self, _table: SourceTable) -> dict[str, str]:
         """The columns that cannot be read and are left out, with why; a table with others that cannot is refused."""
         return {}
 
@@ -118,6 +115,14 @@ class Conversion:
     def is_copied(self, _root: Group, _path: str, _tables: Collection[str]) -> bool:
         """Whether a table is part of an object that is copied whole; `tables` are the paths of all tables."""
         return False
+
+    def left_out(self, table: SourceTable) -> list[int]:
+        """The addresses of the objects that are not copied into the new file, because they belong to the table."""
+        return [] if table.group.address is None else [table.group.address]
+
+    def lost(self, _table: SourceTable) -> list[str]:
+        """What of a table is not kept in any other layout, in words."""
+        return []
 
     def indexed_path(self, table: SourceTable) -> str:
         """The path of the table whose search indexes belong to this table; usually its own."""
@@ -174,4 +179,4 @@ def copy_user_attributes(
     owned = {*without, *MARKS, *LATER_REVISION_ATTRIBUTE} - set(kept)
     stored = {name: source.attribute_storage(name) for name in source.attribute_names()}
     referring = {name for name, storage in stored.items() if storage is None or has_references(storage[0])}
-    writing.copy_attributes(editable(source), target, without=owned | referring)
+    writing.copy_attributes(editable(attribute_holder(source)), target, without=owned | referring)

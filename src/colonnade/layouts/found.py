@@ -1,19 +1,18 @@
-"""Tables of a file, found by walking it: groups, and datasets that are tables themselves. What a table owns is none."""
+"""Tables of a file, table by walking it: groups, and datasets that are tables themselves. What a table owns is none."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 
 from colonnade.errors import ColonnadeError
 from colonnade.layouts import Layout, layout_of, listed_columns
-from colonnade.layouts.index_home import HOME
 from colonnade.nodes import Group
 from colonnade.nodes.damage import hdf5_errors
-from colonnade.nodes.dataset_tables import DatasetTable
+from colonnade.nodes.dataset_tables import HOME_OF_INDEXES, DatasetTable
 from colonnade.nodes.paths import join_path, walk_listed
 from colonnade.nodes.protocols import Child
 
-_OWN = (HOME, "_i_", "_p_")
+_OWN = (HOME_OF_INDEXES, "_i_", "_p_")
 """How the names of groups begin that hold what belongs to tables: search indexes, and what PyTables hides."""
 
 
@@ -28,7 +27,7 @@ def own_names(layout: Layout, group: Group, path: str) -> Container[str]:
     """The names in a table's group that lead to parts of the table."""
     try:
         members = layout.describe(group, path).members
-        names = {column.link or column.name for column in members} | set(layout.parts) | {HOME}
+        names = {column.link or column.name for column in members} | set(layout.parts) | {HOME_OF_INDEXES}
         names |= {column.categories.name for column in members if column.categories is not None}
     except hdf5_errors(ColonnadeError):
         return Everything()
@@ -37,13 +36,22 @@ def own_names(layout: Layout, group: Group, path: str) -> Container[str]:
 
 def walk_tables(root: Group) -> Iterator[tuple[str, Group, Layout]]:
     """Every table in and below a group, as path, group (or dataset, as one) and layout; parents first."""
+    for path, group, layout in walk_groups_and_tables(root, listed_columns):
+        if layout is not None:
+            yield path, group, layout
+
+
+def walk_groups_and_tables(
+    root: Group, without: Callable[[Group], Container[bytes]] = lambda _group: ()
+) -> Iterator[tuple[str, Group, Layout | None]]:
+    """Every group below (and with) this one and every dataset that is a table, with its layout if it is a table."""
     tables: dict[str, _OwnNames] = {}
-    for path, group, listed in walk_listed(root, listed_columns):
+    for path, group, listed in walk_listed(root, without):
         layout = layout_of(group)
         above = _owner(path, tables)
         if layout is not None:
             tables[path] = _OwnNames(layout, group, path)
-            yield path, group, layout
+        yield path, group, layout
         if above is not None and above.owns(path):
             continue
         yield from _datasets(path, group, listed, tables.get(path))
@@ -61,9 +69,9 @@ def _datasets(
         where = join_path(path, child.name)
         if own is not None and own.owns(where):
             continue
-        found = dataset_table(group, child.name)
-        if found is not None:
-            yield where, *found
+        table = dataset_table(group, child.name)
+        if table is not None:
+            yield where, *table
 
 
 class _OwnNames:
@@ -102,14 +110,24 @@ def dataset_table(parent: Group, name: str) -> tuple[DatasetTable, Layout] | Non
     return None if layout is None else (table, layout)
 
 
-def table_at(root: Group, path: str) -> tuple[Group, Layout] | None:
-    """The group or dataset at an absolute path as a table, with its layout; None if there is none."""
+def table_at(root: Group, path: str, asked: Layout | None = None) -> tuple[Group, Layout] | None:
+    """The group or dataset at an absolute path as a table, with its layout; None if there is none.
+
+    asked: the layout to read it in, whatever it declares.
+    """
     group = root.open_group(path)
     if group is not None:
-        layout = layout_of(group)
-        return None if layout is None else (group, layout)
+        layout = asked or layout_of(group)
+        is_fit = layout is not None and (asked is None or asked.can_read(group))
+        return (group, layout) if is_fit and layout is not None else None
     above, _, name = path.rstrip("/").rpartition("/")
     parent = root.open_group(above or "/")
+    if asked is not None:
+        dataset = None if parent is None or not name else parent.open_dataset(name)
+        if parent is None or dataset is None or not asked.is_of_datasets:
+            return None
+        table = DatasetTable(parent, name, dataset)
+        return (table, asked) if asked.can_read(table) else None
     if parent is None or not name or not parent.is_compound(name) or _is_part(root, path):
         return None
     return dataset_table(parent, name)

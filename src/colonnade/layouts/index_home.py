@@ -14,10 +14,10 @@ from colonnade.indexes.base import Index
 from colonnade.model import IndexInfo, shown_name
 from colonnade.nodes import Dataset, EditableGroup, Group, Node, attributes
 from colonnade.nodes.damage import hdf5_errors
-from colonnade.nodes.dataset_tables import INDEXES, home_place
+from colonnade.nodes.dataset_tables import HOME_OF_INDEXES, home_place
 from colonnade.nodes.paths import group_at
 
-HOME = INDEXES
+HOME = HOME_OF_INDEXES
 KIND = "KIND"
 INDEXED_COLUMNS = "_columns_list"
 
@@ -105,12 +105,12 @@ def place_index(group: EditableGroup, column: str, kind: str) -> tuple[EditableG
 
 
 def _make_home(group: EditableGroup, column: str) -> EditableGroup:
-    above, place = home_place(group)
-    for name in dict.fromkeys((HOME, place)):
+    above, path = home_place(group)
+    for name in dict.fromkeys((HOME, path)):
         if (name == HOME or above.has_link(HOME)) and above.has_link(name) and above.open_group(name) is None:
             message = f"cannot place a search index: {name} exists and is not a group. Rename that object."
             raise UsageError(message, column=column)
-    return writing.create_group(above, place)
+    return writing.create_group(above, path)
 
 
 def discard_index(group: EditableGroup, name: str) -> None:
@@ -121,16 +121,16 @@ def discard_index(group: EditableGroup, name: str) -> None:
     for ending in ("", "__values"):
         if home.has_link(name + ending):
             writing.unlink(home, name + ending)
-    _remove_if_empty(group, home)
+    remove_if_empty(group, home)
 
 
-def _remove_if_empty(group: EditableGroup, home: EditableGroup) -> None:
+def remove_if_empty(group: EditableGroup, home: EditableGroup) -> None:
     """Remove the group of a table's search indexes when it holds none, and the group that this one is in."""
     if home.children():
         return
-    above, place = home_place(group)
-    writing.unlink(above, place)
-    if place != HOME and not group_at(above, HOME).children():
+    above, path = home_place(group)
+    writing.unlink(above, path)
+    if path != HOME and not group_at(above, HOME).children():
         writing.unlink(above, HOME)
 
 
@@ -142,7 +142,7 @@ def remove_index(group: EditableGroup, index: PlacedIndex) -> None:
     for child in home.children():
         if child.kind == "dataset" and child.address in targets:
             writing.unlink(home, child.name)
-    _remove_if_empty(group, home)
+    remove_if_empty(group, home)
 
 
 def rename_placed(group: EditableGroup, index: PlacedIndex, column: str, new_name: str) -> None:

@@ -28,7 +28,7 @@ from colonnade.pager.sources import ByteSource
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-INDEXES = "_search_indexes"
+HOME_OF_INDEXES = "_search_indexes"
 
 
 class DatasetTable:
@@ -40,6 +40,7 @@ class DatasetTable:
         self.parent = parent
         self.name = name
         self.dataset = dataset
+        self.writer: object = None  # what writes the elements of the table, shared by its columns
 
     # -- what the dataset answers --
 
@@ -105,8 +106,8 @@ class DatasetTable:
         return Child(name, "broken")
 
     def has_link(self, name: str) -> bool:
-        place = self._place(name)
-        return place is not None and self.parent.has_link(INDEXES) and self.parent.has_link(place)
+        home = self._place(name)
+        return home is not None and self.parent.has_link(HOME_OF_INDEXES) and self.parent.has_link(home)
 
     def hard_address(self, name: str) -> int | None:
         return None
@@ -130,11 +131,11 @@ class DatasetTable:
         return False
 
     def open_group(self, path: str) -> Group | None:
-        place = self._place(path)
-        return None if place is None or not self.has_link(path) else self.parent.open_group(place)
+        home = self._place(path)
+        return None if home is None or not self.has_link(path) else self.parent.open_group(home)
 
     def _place(self, name: str) -> str | None:
-        return join_path(INDEXES, self.name) if name == INDEXES else None
+        return join_path(HOME_OF_INDEXES, self.name) if name == HOME_OF_INDEXES else None
 
 
 def is_dataset_table(group: Group) -> TypeIs[DatasetTable]:
@@ -142,8 +143,13 @@ def is_dataset_table(group: Group) -> TypeIs[DatasetTable]:
     return isinstance(group, DatasetTable)
 
 
+def attribute_holder(node: Node) -> Node:
+    """The object that holds the attributes of a node: the dataset of one that is seen as a group."""
+    return node.dataset if isinstance(node, DatasetTable) else node
+
+
 def home_place(group: EditableGroup) -> tuple[EditableGroup, str]:
     """The group that the search indexes of a table are in, as a path below a group."""
     if is_dataset_table(group):
-        return cast("EditableGroup", group.parent), join_path(INDEXES, group.name)
-    return group, INDEXES
+        return cast("EditableGroup", group.parent), join_path(HOME_OF_INDEXES, group.name)
+    return group, HOME_OF_INDEXES

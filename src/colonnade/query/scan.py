@@ -68,9 +68,9 @@ def read_columns(readers: Sequence[ColumnReader], rows: Rows | Parts) -> list[pa
         shared.setdefault(reader.dataset_address if asked.upward is not None else None, []).append(position)
     columns: dict[int, pa.ChunkedArray] = {}
     for address, positions in shared.items():
-        some = [readers[position] for position in positions]
-        together = address is not None and len(some) > 1 and len(asked.rows) > 0
-        read = _read_together(some, asked) if together else [read_column(reader, asked) for reader in some]
+        sharing = [readers[position] for position in positions]
+        together = address is not None and len(sharing) > 1 and len(asked.rows) > 0
+        read = _read_together(sharing, asked) if together else [read_column(reader, asked) for reader in sharing]
         columns.update(zip(positions, read, strict=True))
     return [columns[position] for position in range(len(readers))]
 

@@ -32,8 +32,11 @@ def open_table(
     *,
     trust: Trust = "verified",
     links: Links = "folder",
+    layout: str | None = None,
 ) -> Table:
     """Open one table of a file; without a name, the only one. Closing the table closes the file.
+
+    layout: read it as a table of this layout, as `File.table` does.
 
     >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
     >>> t = cn.open_table("run.h5", "events")
@@ -43,7 +46,7 @@ def open_table(
     """
     file = open(target, mode, trust=trust, links=links)
     try:
-        return file._only_table() if table is None else file[table]
+        return file._only_table(layout) if table is None else file.table(table, layout)
     except BaseException:
         file.close()
         raise
@@ -59,13 +62,14 @@ def read(
     dictionaries: bool = False,
     views: bool = False,
     links: Links = "folder",
+    layout: str | None = None,
 ) -> pa.Table:
     """Read a table, or some columns and rows of it, as a pyarrow.Table.
 
     table: its path; may be left out when the file holds one table. columns: their names.
     rows: a slice, or row numbers in any order. where: which of these rows, as for Table.where.
     dictionaries: strings stored as categories become Arrow dictionaries. views: strings become Arrow string views.
-    links: which other files this one may refer to, as for colonnade.open.
+    links: which other files this one may refer to, as for colonnade.open. layout: read it as a table of this layout.
 
     >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
     >>> cn.read("run.h5", "events", columns=["ts"], where="energy > 5").to_pydict()
@@ -74,7 +78,7 @@ def read(
     with open(target, links=links) as file:
 
         def chosen() -> pa.Table:
-            query = (file._only_table() if table is None else file[table])._query()
+            query = (file._only_table(layout) if table is None else file.table(table, layout))._query()
             if rows is not None:
                 query = query[rows] if isinstance(rows, slice) else query.take(rows)
             if where is not None:
@@ -110,7 +114,8 @@ def write(
     """Write data as a table into a new or an existing HDF5 file.
 
     data: an Arrow, pandas, polars or DuckDB table (anything with __arrow_c_stream__), a dict of arrays, a NumPy record
-    array, or an iterator of such batches (streamed, bounded memory). table: where in the file, "/" for the root. mode:
+    array, a compound dataset of h5py or a table of PyTables (streamed), or an iterator of such batches (streamed,
+    bounded memory). table: where in the file, "/" for the root. mode:
     what to do if the table exists: "error", "replace", or "append" (the options of the table then apply). progress:
     called with the rows written so far and the rows in all (None where unknown); with `index`, the rows read for each
     indexed column count as well.
@@ -132,6 +137,7 @@ def write(
     4
     """
     from colonnade.edit.create import TableOptions, refuse_unknown
+    from colonnade.table.other_tables import as_rows
 
     refuse_unknown(unknown, "write", write)
     options = TableOptions(
@@ -139,7 +145,7 @@ def write(
         index=index, layout=layout, version=version, directory=directory, anndata=anndata,
         allow_reserved=allow_reserved,
     )  # fmt: skip
-    write_with(target, data, table, mode, options, progress)
+    write_with(target, as_rows(data), table, mode, options, progress)
 
 
 def write_with(

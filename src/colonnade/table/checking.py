@@ -8,7 +8,8 @@ from typing import Any
 
 from colonnade.checking import Check, Findings, Fixed, apply_repairs, layout_rules, not_hdf5, not_located, plan_repairs
 from colonnade.errors import FormatError, UnsupportedError, UsageError
-from colonnade.layouts import LAYOUTS, located
+from colonnade.layouts import LAYOUTS, located, named_layout
+from colonnade.layouts.found import table_at
 from colonnade.model import Progress
 from colonnade.pager.options import Links, Target
 from colonnade.table.file import File, open
@@ -23,6 +24,7 @@ def check(
     progress: Progress | None = None,
     links: Links = "folder",
     generation: str | None = None,
+    layout: str | None = None,
 ) -> Findings:
     """Check the tables and sparse arrays of a file against every rule; returns findings, the worst first.
 
@@ -33,6 +35,7 @@ def check(
     links: which other files this one may refer to, as for colonnade.open; a File knows that already.
     generation: the rules for ArtifactDB's data frames, if not those of the version they state:
     "versioned", "directory", or "legacy:2/1" (the versions of hdf5_data_frame and data_frame).
+    layout: check groups that can be read as tables of this layout by its rules, as `File.table` reads them.
 
     A bad file gives findings and is not an error; `checked` of the list reports how much was checked. See
     docs/checking.md.
@@ -43,7 +46,7 @@ def check(
     """
     variant = None if generation is None else _variant(generation)
     if isinstance(target, File):
-        return _check(target, table, deep, progress, variant)
+        return _check(target, table, deep, progress, variant, layout)
     path = Path(target) if isinstance(target, (str, os.PathLike)) else None
     try:
         hdf5_file, _ = located(target)
@@ -56,7 +59,7 @@ def check(
         variant = variant or _declared_variant(path)
     try:
         with open(target, links=links) as file:
-            return _check(file, table, deep, progress, variant)
+            return _check(file, table, deep, progress, variant, layout)
     except (FormatError, UnsupportedError) as error:
         return not_hdf5(error)
 
@@ -73,14 +76,24 @@ def _declared_variant(path: Path) -> object | None:
     return next((variant for variant in variants if variant is not None), None)
 
 
-def _check(file: File, table: str | None, deep: bool, progress: Progress | None, variant: object | None) -> Findings:
+def _check(
+    file: File,
+    table: str | None,
+    deep: bool,
+    progress: Progress | None,
+    variant: object | None,
+    layout: str | None,
+) -> Findings:
+    asked = None if layout is None else named_layout(layout)
+
     def look() -> Findings:
-        check = Check(file._receipts_now(), deep, deep, progress, _bytes_of(file), variant)
+        check = Check(file._receipts_now(), deep, deep, progress, _bytes_of(file), variant, asked)
         root = file._handle.root
         if table is None:
             return check.file(root)
         path = file._absolute(table)
-        group = root.open_group(path)
+        opened_table = table_at(root, path, asked)
+        group = root.open_group(path) if opened_table is None else opened_table[0]
         if group is None:
             raise file._not_a_table(table, group)
         return check.table(group, path)

@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from colonnade import writing
 from colonnade.errors import ConflictError, FormatError, TableNotFound, UnsupportedError, UsageError
-from colonnade.layouts import Layout, follow_file, later_revision, layout_of, located
+from colonnade.layouts import Layout, follow_file, later_revision, layout_of, located, named_layout
 from colonnade.layouts.found import table_at, walk_tables
 from colonnade.model import ColumnOptions, Progress, TableInfo
 from colonnade.nodes import Dataset, Group
 from colonnade.nodes.attributes import Attributes, read_values
 from colonnade.nodes.damage import to_corrupt_error, translate_hdf5_errors
-from colonnade.nodes.paths import editable, is_dataset, join_path
+from colonnade.nodes.paths import editable, is_dataset, join_path, walk_groups
 from colonnade.opening import open_file
 from colonnade.pager.interrupts import shielded
 from colonnade.pager.locks import Locking
@@ -155,6 +155,8 @@ class File(Sealed):
         self._receipts: Receipts = {}
         self._receipts_of: int | None = None
         self._new_sidecars: dict[str, NewSidecars] = {}  # by the path of the table
+        self._asked_layouts: dict[str, Layout] = {}  # of tables opened with a layout, by path
+        self._read_as: str | None = None  # the layout of all tables, as --layout asks for
         self._n_verified = 0  # verifications so far: open indexes are trusted as of one of them
 
     @property
@@ -206,6 +208,8 @@ class File(Sealed):
         >>> f.tables()
         ['/events']
         """
+        if self._read_as is not None:
+            return self._tables_as(self._read_as)
         return self._consistent(lambda: [*self._layout_tables(), *self._foreign_tables()])
 
     def _layout_tables(self) -> list[str]:
@@ -226,9 +230,21 @@ class File(Sealed):
         foreign = foreign_tables(root)
         return {path: table for path, table in foreign.items() if not self._has_group_table(path)}
 
+    def _tables_as(self, layout: str) -> list[str]:
+        """The paths of all objects that can be read as tables of a layout; of datasets, those that declare it."""
+        known = named_layout(layout)
+        root = self._handle.root
+        if known.is_of_datasets:
+            return self._consistent(lambda: [path for path, _, declared in walk_tables(root) if declared is known])
+        return self._consistent(lambda: [path for path, group in walk_groups(root) if known.can_read(group)])
+
     def _has_table(self, path: str) -> bool:
         """Whether a layout describes the table at a path."""
-        return table_at(self._handle.root, self._absolute(path)) is not None
+        return table_at(self._handle.root, self._absolute(path), self._read_as_layout) is not None
+
+    @property
+    def _read_as_layout(self) -> Layout | None:
+        return None if self._read_as is None else named_layout(self._read_as)
 
     def _has_group_table(self, path: str) -> bool:
         """Whether the group at a path is a table of a layout."""
@@ -298,7 +314,22 @@ class File(Sealed):
 
     def __getitem__(self, path: str) -> Table:
         """The table at a path."""
+        return self.table(path)
+
+    def table(self, path: str, layout: str | None = None) -> Table:
+        """The table at a path; with `layout`, read as a table of this layout.
+
+        A layout is needed for groups that do not declare themselves as tables, and where a group has two layouts.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> f = cn.open("run.h5")
+        >>> f.table("events").columns, f.table("events", layout="hep001").layout
+        (['ts', 'energy'], 'hep001')
+        """
         self._check_open()
+        layout = layout if layout is not None else self._read_as
+        if layout is not None:
+            return Table(self, path, layout)
         try:
             return Table(self, path)
         except (TableNotFound, UsageError):
@@ -323,13 +354,22 @@ class File(Sealed):
         memory._read_only_since = f"{table.path} of {self.name}: it is a table of {table.kind}, read into memory"
         return memory[table.path]
 
-    def _describe(self, path: str) -> tuple[Group, Layout, TableInfo]:
-        """The group, the layout and the description of the table at a path, from the current file."""
+    def _describe(self, path: str, asked: str | None = None) -> tuple[Group, Layout, TableInfo]:
+        """The group, the layout and the description of the table at a path, from the current file.
+
+        asked: the name of a layout; by default the one that the group declares.
+        """
         whole = self._absolute(path)
-        found = table_at(self._handle.root, whole)
-        if found is None or (found[1].is_of_datasets and whole in self._foreign_tables()):
+        layout = None if asked is None else named_layout(asked)
+        opened = table_at(self._handle.root, whole, layout)
+        may_be_foreign = opened is not None and opened[1].is_of_datasets and asked is None
+        if opened is None or (may_be_foreign and whole in self._foreign_tables()):
+            if asked is not None and self._handle.root.has_link(whole):
+                raise UsageError(f"{path} of {self.name} cannot be read as a table of layout {asked!r}", path=path)
             raise self._not_a_table(path, self._handle.root.open_group(whole))
-        group, layout = found
+        group, layout = opened
+        if asked is not None:
+            self._asked_layouts[whole] = layout
         return group, layout, layout.describe(group, whole)
 
     def _absolute(self, path: str) -> str:
@@ -387,10 +427,10 @@ class File(Sealed):
     def __len__(self) -> int:
         return len(self.tables())
 
-    def _only_table(self) -> Table:
-        tables = self.tables()
+    def _only_table(self, layout: str | None = None) -> Table:
+        tables = self.tables() if layout is None else self._tables_as(layout)
         if len(tables) == 1:
-            return self[tables[0]]
+            return self.table(tables[0], layout)
         if not tables:
             raise TableNotFound("", self.name, [])
         raise UsageError(f"{self.name} holds {len(tables)} tables: choose from {', '.join(tables[:8])}", tables=tables)
@@ -424,6 +464,7 @@ class File(Sealed):
         (['/events', '/other'], 'Two rows')
         """
         from colonnade.edit.create import TableOptions, prepare, refuse_unknown
+        from colonnade.table.other_tables import as_rows
 
         refuse_unknown(unknown, "create", File.create)
         options = TableOptions(
@@ -431,7 +472,7 @@ class File(Sealed):
             index=index, layout=layout, version=version, directory=directory, anndata=anndata,
             allow_reserved=allow_reserved,
         )  # fmt: skip
-        self._write(table, prepare(data, options), mode, progress)
+        self._write(table, prepare(as_rows(data), options), mode, progress)
         return self[table]
 
     def _write(self, table: str, draft: Draft, mode: WriteMode, progress: Progress | None) -> None:
@@ -610,10 +651,10 @@ class File(Sealed):
     def _row_datasets(self, path: str, name: str) -> list[Dataset | None]:
         """The datasets that hold the rows of a column: its values or codes, its mask, its heap. None: it does not
         exist."""
-        found = table_at(self._handle.root, path)
-        if found is None:
+        opened = table_at(self._handle.root, path, self._asked_layouts.get(path))
+        if opened is None:
             return [None]
-        group, layout = found
+        group, layout = opened
         try:
             column = layout.describe(group, path).by_name.get(name)
             rows, companion = layout.open_column(group, column) if column is not None else (None, None)

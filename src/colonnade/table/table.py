@@ -20,6 +20,7 @@ from colonnade.model import (
     Finding,
     IndexInfo,
     LibraryRead,
+    Member,
     Progress,
     StringStorage,
     TableInfo,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from colonnade.edit import change as changes
     from colonnade.edit.index import Indexes
     from colonnade.layouts.index_home import OpenIndex
-    from colonnade.nodes import Node
     from colonnade.predicate.tree import Predicate
     from colonnade.query.stats import ColumnStats
     from colonnade.table.file import Asked, File
@@ -63,9 +63,9 @@ class Table(ChangeableRows, ArrangedColumns):
     {'ts': array([2, 3])}
     """
 
-    def __init__(self, file: File, path: str) -> None:
+    def __init__(self, file: File, path: str, layout: str | None = None) -> None:
         self._file = file
-        self._asked_path = path
+        self._asked_path, self._asked_layout = path, layout
         self._opened: dict[tuple[str, bool], ColumnReader] = {}
         self._fields: dict[tuple[str, bool], pa.Field] = {}
         self._open_indexes: tuple[int, Sequence[OpenIndex]] | None = None
@@ -86,7 +86,9 @@ class Table(ChangeableRows, ArrangedColumns):
         4
         """
         from colonnade.edit import change as changes
+        from colonnade.table.other_tables import as_rows
 
+        data = as_rows(data)
         with self._file._change(resized=self.path):
             opened = self._opened_for_change()
             writers_before = self._writers if self._writers_of == self._generation else None
@@ -442,7 +444,8 @@ class Table(ChangeableRows, ArrangedColumns):
         handle.refresh()
         if self._generation == handle.generation:
             return
-        self._group, self._layout, self._info = self._file._consistent(lambda: self._file._describe(self._asked_path))
+        path, layout = self._asked_path, self._asked_layout
+        self._group, self._layout, self._info = self._file._consistent(lambda: self._file._describe(path, layout))
         self._opened.clear()
         self._fields.clear()
         self._open_indexes = None
@@ -473,7 +476,7 @@ class Table(ChangeableRows, ArrangedColumns):
 
     @property
     def layout(self) -> str:
-        """The name of the layout: "hep001", "anndata" or "artifactdb"."""
+        """The name of the layout, such as "hep001" or "anndata"."""
         return self.info.layout
 
     @property
@@ -526,8 +529,10 @@ class Table(ChangeableRows, ArrangedColumns):
         def read() -> dict[str, object]:
             self._look()
             if name is None:
-                return self._shown(self._group, read_values(self._group, self._layout.group_attributes, only))
+                return read_values(self._group, self._layout.reserved_attributes(self._group), only)
             column = self._column(name)
+            if isinstance(column.form, Member):
+                return {}
             if column.storage == "sectioned":
                 from colonnade.columns.raw import is_sectioned
 
@@ -535,20 +540,14 @@ class Table(ChangeableRows, ArrangedColumns):
                 attributes = rows.attributes() if is_sectioned(rows) else {}
                 return {key: attributes[key] for key in attributes if key not in self._layout.column_attributes}
             owned = (*self._layout.column_attributes, OPTIONS_SET)
-            node = column_node(self._group, column)
-            return self._shown(node, read_values(node, owned, only))
+            return read_values(column_node(self._group, column), owned, only)
 
         return self._file._consistent(read)
-
-    def _shown(self, node: Node, values: dict[str, object]) -> dict[str, object]:
-        """The attributes that are not the layout's."""
-        hides = self._layout.hides_attribute
-        return values if hides is None else {name: value for name, value in values.items() if not hides(node, name)}
 
     def _change_attributes(self, name: str | None, new: Mapping[str, object], without: tuple[str, ...]) -> None:
         from colonnade.edit import change as changes
 
-        owned = self._layout.group_attributes if name is None else self._layout.column_attributes
+        owned = self._layout.reserved_attributes(self._group) if name is None else self._layout.column_attributes
         what = f"table {self.path}" if name is None else f"column {name!r}"
         check_names((*new, *without), owned, Table if name is None else Column, what)
         with self._file._change():
@@ -683,16 +682,16 @@ class Table(ChangeableRows, ArrangedColumns):
         from colonnade.table.references import reopened_from
 
         target = reopened_from(self._file, f"table {self.path!r}")
-        return _opened_again, (target, self.path, self._file._asked)
+        return _opened_again, (target, self.path, self._file._asked, self._asked_layout)
 
 
-def _opened_again(name: str, table: str, asked: Asked) -> Table:
+def _opened_again(name: str, table: str, asked: Asked, layout: str | None = None) -> Table:
     """The pickled table, from its file, which is opened for reading and otherwise with the same arguments."""
     from colonnade.table.file import open
 
     file = open(name, **asked)
     try:
-        return file[table]
+        return file.table(table, layout)
     except BaseException:
         file.close()
         raise

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from colonnade.layouts.compound import names
-from colonnade.layouts.contract import Describe, IndexHome, Layout
-from colonnade.nodes import Group
-from colonnade.nodes.dataset_tables import is_dataset_table
+from typing import TYPE_CHECKING
+
+from colonnade.layouts import record_tables
+from colonnade.layouts.contract import AnyRules, Describe, Edit, IndexHome, Layout
+
+if TYPE_CHECKING:
+    from colonnade.layouts.conversion import Conversion
 
 __all__ = ["LAYOUT"]
-
-
-def _is_table(group: Group) -> bool:
-    """Whether a dataset is of rank 1, or holds nothing, and its elements are of a compound type."""
-    if not is_dataset_table(group):
-        return False
-    dataset = group.dataset
-    return (len(dataset.shape) == 1 or dataset.is_null) and dataset.describe().type.kind == "compound"
 
 
 def _reading() -> Describe:
@@ -25,17 +20,39 @@ def _reading() -> Describe:
 
 
 def _indexes() -> IndexHome:
-    from colonnade.layouts.compound import search
+    from colonnade.layouts import record_search
 
-    return search
+    return record_search
+
+
+def _edit() -> Edit:
+    from colonnade.layouts import record_write
+
+    return record_write
+
+
+def _conversion() -> Conversion:
+    from colonnade.layouts.record_convert import RecordConversion
+
+    return RecordConversion(record_tables.TABLE_ATTRIBUTES, ())
+
+
+def _rules() -> AnyRules:
+    from colonnade.layouts.compound.rules import RULES
+
+    return RULES
 
 
 LAYOUT = Layout(
     name="compound",
-    is_table=_is_table,
+    is_table=record_tables.is_record_table,
     load_reading=_reading,
+    load_edit=_edit,
     load_indexes=_indexes,
+    load_rules=_rules,
+    load_conversion=_conversion,
     is_of_datasets=True,
-    group_attributes=names.TABLE_ATTRIBUTES,
+    group_attributes=record_tables.TABLE_ATTRIBUTES,
+    further_attributes=record_tables.own_attributes,
     names_are_links=False,
 )

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
     from colonnade.columns.sectioned import SparseColumnWriter
-    from colonnade.columns.text_writer import TextWriter
     from colonnade.columns.writer import ColumnWriter, WrittenColumn
     from colonnade.layouts.contract import NewSidecars
+    from colonnade.layouts.hep001.text_writer import TextWriter
     from colonnade.sparse.draft import SparseDraft
 
 sidecars: NewSidecars | None = None
@@ -72,8 +72,8 @@ def new_writer(
     """The writer of a new column. Labels are mostly distinct, so they never use categories."""
     from colonnade.columns.mapping import plain_type
     from colonnade.columns.sectioned import SparseColumnWriter
-    from colonnade.columns.text_writer import TextWriter
     from colonnade.columns.writer import ColumnWriter
+    from colonnade.layouts.hep001.text_writer import TextWriter
 
     if options.masked:
         raise UsageError(f"column {name!r}: HEP001 marks missing rows with a fill: leave out masked=True", column=name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from colonnade.layouts.contract import AnyRules, Describe, IndexHome, Layout
 from colonnade.layouts.pandas import names
-from colonnade.nodes import Group, Node, attributes
+from colonnade.nodes import Group, attributes
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -55,11 +55,12 @@ def _find_parts(group: Group) -> Collection[str]:
     return own_arrays(group)
 
 
-def _hides_attribute(node: Node, name: str) -> bool:
-    """Whether an attribute is of an axis or a pickle, or of an array, which columns share."""
+def _further_attributes(group: Group) -> tuple[str, ...]:
+    """Attributes of axes, and pickles, which are not loaded."""
     from colonnade.layouts.pandas.pickles import is_pickled
 
-    return node.is_dataset or name.endswith(names.ITEM_SUFFIXES) or is_pickled(node, name)
+    listed = group.attribute_names()
+    return tuple(name for name in listed if name.endswith(names.ITEM_SUFFIXES) or is_pickled(group, name))
 
 
 LAYOUT = Layout(
@@ -71,7 +72,7 @@ LAYOUT = Layout(
     load_conversion=_conversion,
     group_attributes=names.GROUP_ATTRIBUTES,
     column_attributes=names.COLUMN_ATTRIBUTES,
-    hides_attribute=_hides_attribute,
+    further_attributes=_further_attributes,
     parts=(names.TABLE, names.META, names.THEIR_INDEXES),
     find_parts=_find_parts,
     names_are_links=False,

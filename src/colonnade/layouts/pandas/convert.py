@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from colonnade.layouts.conversion import Conversion, SourceTable
 from colonnade.layouts.pandas import names
 from colonnade.layouts.pandas.axes import PICKLED_OBJECTS
-from colonnade.layouts.pandas.describe import own_attributes
-from colonnade.nodes import Group
 
 
 class PandasConversion(Conversion):
@@ -16,13 +12,10 @@ class PandasConversion(Conversion):
 
     carries_notes = True
 
-    def own_attributes(self, group: Group) -> Collection[str]:
-        return own_attributes(group)
-
     def column_node(self, _table: SourceTable, _name: str) -> None:
         """No object of the file has the attributes of one column."""
 
-    def left_out(self, table: SourceTable) -> dict[str, str]:
+    def unreadable_columns(self, table: SourceTable) -> dict[str, str]:
         return {column.name: column.problem for column in table.info.members if column.problem == PICKLED_OBJECTS}
 
 

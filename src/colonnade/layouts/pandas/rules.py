@@ -1,6 +1,6 @@
 """The rules for what pandas stores. Its format has no specification: the rules are what pandas needs to read it.
 
-What the description has noted is reported here: an error breaks P1, what is hidden in pickles P2 and P3.
+What the description has noted is reported here: an error breaks PD1, what is hidden in pickles PD2 and PD3.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _noted(severity: Severity) -> Callable[[RawStore], Iterator[Breach]]:
 
 
 def attributes_are_plain(raw: RawStore) -> Iterator[Breach]:
-    """P3: attributes that users have set are of types that HDF5 has."""
+    """PD3: attributes that users have set are of types that HDF5 has."""
     own = own_attributes(raw.group)
     for name in raw.group.attribute_names():
         if name not in own and is_pickled(raw.group, name):
@@ -64,7 +64,7 @@ def attributes_are_plain(raw: RawStore) -> Iterator[Breach]:
 
 
 def indexes_suit(raw: RawStore) -> Iterator[Breach]:
-    """P5: a search index names its column, refers to its dataset, and matches it."""
+    """PD5: a search index names its column, refers to its dataset, and matches it."""
     yield from index_breaches(search_indexes(raw.group, raw.info), raw.info)
 
 
@@ -72,35 +72,35 @@ _AGAIN = "Read it with the version of pandas that wrote it, and write it again."
 
 RULES: tuple[Rule, ...] = (
     Rule(
-        "P1",
+        "PD1",
         "none: pandas' own",
         "A frame has axes and blocks, or a table of records. Each column is in one block, and all have one length.",
         _AGAIN,
         (_noted("error"),),
     ),
     Rule(
-        "P2",
+        "PD2",
         "none: pandas' own",
         "Columns, and the names of columns, are stored in types of HDF5, not as pickled Python objects.",
         'Write the frame again with data_columns=True and format="table", which stores strings as strings.',
         (_noted("warning"),),
     ),
     Rule(
-        "P3",
+        "PD3",
         "none: pandas' own",
         "What columns mean (their zones, frequencies, days) is stored in types of HDF5, and so are users' attributes.",
         "Convert the file to another layout, and set what was lost there.",
         (_noted("note"), attributes_are_plain),
     ),
     Rule(
-        "P4",
+        "PD4",
         "none: pandas' own",
         "Codes are those of categories or levels, or -1; strings are UTF-8.",
         _AGAIN,
         deep=True,
     ),
     Rule(
-        "P5",
+        "PD5",
         "none: colonnade's own",
         "A search index names its column, refers to its dataset, and matches it.",
         "`colonnade fix` rebuilds or drops the index. No data is lost: an index holds none.",
@@ -138,8 +138,8 @@ def unreadable(raw: RawStore, column: ColumnInfo, error: ColonnadeError) -> tupl
     """For rows that could not be read: the rule this breaks, and how."""
     path = join_path(raw.path, column.name)
     if isinstance(error, UnsupportedError):
-        return "P2", Breach("note", path, f"the values are not checked: {error}", str(error))
-    return "P4", Breach("error", path, f"the rows cannot be read: {error}", str(error), "rows that can be read")
+        return "PD2", Breach("note", path, f"the values are not checked: {error}", str(error))
+    return "PD4", Breach("error", path, f"the rows cannot be read: {error}", str(error), "rows that can be read")
 
 
 def missing_is_described(_raw: RawStore, _column: ColumnInfo) -> None:
@@ -153,7 +153,7 @@ def repairs(_raw: RawStore, _removed_indexes: Collection[int]) -> list[Repair]:
 
 def bad_indexes(raw: RawStore, wrong: Collection[str]) -> list[IndexPlan]:
     """The indexes to remove. `wrong` are the names of those whose contents are wrong."""
-    return index_plans(search_indexes(raw.group, raw.info), raw.info, "P5", wrong)
+    return index_plans(search_indexes(raw.group, raw.info), raw.info, "PD5", wrong)
 
 
 def remove_indexes(raw: RawStore, gone: Sequence[IndexPlan]) -> None:

@@ -169,7 +169,7 @@ class TableDescription(FrameDescription):
         return [] if index is None else [self._label(RecordPart(index), list(by_name))]
 
     def _level(self, name: str, source: RecordPart) -> ColumnInfo:
-        """A level of a MultiIndex. In a Series, pandas takes the names that it gave to levels without one for theirs."""
+        """A level of a MultiIndex. In a Series, levels keep the names that pandas gave to those without one."""
         column = self._described(name, source, read_string(self.dataset, f"{source.field.name}_dtype"))
         note: Properties = {} if column.pandas is None else {"dtype": column.pandas}
         if read_string(self.group, names.PANDAS_TYPE) == names.TABLE_SERIES and name.startswith("level_"):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from colonnade.layouts.compound.describe import dataset_of
 from colonnade.layouts.index_home import PlacedIndex, remove_index
 from colonnade.layouts.index_home import place_index as place_in_home
 from colonnade.layouts.named_indexes import name_index, named_indexes, rename_named
+from colonnade.layouts.record_tables import dataset_of
 from colonnade.model import TableInfo
 from colonnade.nodes import EditableDataset, EditableGroup, Group
 

@@ -1,0 +1,8 @@
+"""Rules for datasets of a compound type."""
+
+from __future__ import annotations
+
+from colonnade.layouts.compound.describe import describe
+from colonnade.layouts.record_rules import RecordRules
+
+RULES = RecordRules("R", "HDF5 Table Specification", describe)
