@@ -238,7 +238,7 @@ def nan_rep_of(node: Node, attribute: str) -> str | None:
 
 
 def with_meaning(column: ColumnInfo, meaning: Meaning, link: str) -> ColumnInfo:
-    """A column whose elements are read as this says."""
+    """A column whose elements have this meaning."""
     return replace(
         column.with_rows(meaning.form),
         type=in_utf8(column.type),

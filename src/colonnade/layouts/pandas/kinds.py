@@ -1,4 +1,4 @@
-"""What pandas says about stored elements, and how they are read by it: types, missing values, notes for pandas."""
+"""How pandas describes stored elements, and how they are read: types, missing values, notes for pandas."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PERIOD = re.compile(r"period\[[A-Za-z0-9-]{1,20}\]")
 _NUMBER = re.compile(r"(?:u?int(?:8|16|32|64)|float(?:16|32|64)|bool|complex(?:64|128))")
 _NOT_A_TIME = np.array([np.iinfo(np.int64).min]).tobytes()
 UTF_8 = ("utf-8", "utf8", "ascii", "us-ascii")
-PLAIN_NAN = "nan"  # what stands for a missing string where nothing else is said
+PLAIN_NAN = "nan"  # what stands for a missing string where no other string is given
 
 
 class Zone(NamedTuple):

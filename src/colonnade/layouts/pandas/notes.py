@@ -17,7 +17,7 @@ def as_note(properties: Mapping[str, Json]) -> str | None:
 
 
 def dtype_note(dtype: str | None) -> str | None:
-    """The note of a column of a pandas type; None if its Arrow type says it all."""
+    """The note of a column of a pandas type; None if its Arrow type expresses it."""
     return None if dtype is None else as_note({"dtype": dtype})
 
 

@@ -1,7 +1,7 @@
 """Attributes as PyTables stores them: strings as UTF-8, and what HDF5 has no type for as a pickle in ASCII.
 
 A pickle can run any program when it is loaded, so none is ever loaded. It is recognised by its charset and its last
-byte, which is how PyTables recognises it, and reported by name. One that says nothing but None is known by its bytes.
+byte, which is how PyTables recognises it, and reported by name. That of None is known by its bytes.
 """
 
 from __future__ import annotations
