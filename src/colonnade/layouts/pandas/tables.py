@@ -116,7 +116,7 @@ class TableDescription(FrameDescription):
             listed = ", ".join(unread[:20]) + (", ..." if len(unread) > 20 else "")
             self.note(
                 "warning",
-                "attributes are pickles of more than plain data, which are not loaded, so what they record of the names, "
+                "attributes are pickles of more than plain data, which are not loaded, so what they record of names, "
                 f"order, zones and levels of columns is not known: {listed}",
             )
 
