@@ -105,6 +105,14 @@ indexes and changes nothing else of them.
 
 """
 
+PANDAS_HEAD = """
+## Tables of pandas
+`HDFStore` has no specification: these rules are what pandas itself needs to read a frame, and what it keeps in pickles,
+which are never loaded (see [coming_from/pandas.md](coming_from/pandas.md)). `fix` rebuilds or drops search indexes
+(PD5, S8).
+
+"""
+
 SPARSE = """
 ## Sparse arrays
 No HDF5 library opens arrays in sectioned chunks; colonnade reads them itself and checks them against these rules. `fix`
@@ -123,6 +131,7 @@ OTHER_LAYOUTS = (
     (GROUPS, ("columns",)),
     (TABLES_OF_NWB, ("hdmf",)),
     (RECORDS, ("compound", "pytables")),
+    (PANDAS_HEAD, ("pandas",)),
 )
 
 MIDDLE = """

@@ -99,7 +99,7 @@ def test_chains_of_modules_stay_short() -> None:
     assert {room: n for room, n in deep.items() if n > 6} == TOO_DEEP
 
 
-NAMES_A_LAYOUT = {"connect/anndata.py"}  # the package, not the layout
+NAMES_A_LAYOUT = {"connect/anndata.py", "table/table.py"}  # the packages anndata and pandas, not the layouts
 
 
 def test_nothing_above_the_layouts_names_one() -> None:
@@ -143,4 +143,4 @@ def test_opening_a_table_loads_no_module_that_only_queries_or_changes_need(tmp_p
     assert not {"query", "edit", "indexes", "exchange", "sparse", "checking", "converting", "predicate"} & set(
         rooms.split()
     )
-    assert int(modules) <= 95
+    assert int(modules) <= 97  # two of each layout: what it is, and the names by which its tables are known

@@ -44,6 +44,12 @@ class TableDraft:
     names: dict[str, str]
     left_out: dict[str, str]
 
+    @property
+    def notes(self) -> list[str]:
+        """What is left out, in words."""
+        path = self.table.path
+        return [f"{path}: column {name!r} was left out: {why}" for name, why in self.left_out.items()]
+
     def write(self, file: File, path: str, progress: Progress | None) -> None:
         """Write the table into a new file, with its user attributes; progress counts rows."""
         former, target = self.table._layout.conversion, self.draft.layout.conversion
@@ -63,7 +69,7 @@ class TableDraft:
 
     def _copy_column_attributes(self, name: str, target: EditableNode | None) -> None:
         former, new = self.table._layout.conversion, self.draft.layout.conversion
-        node = self.source.node(name)
+        node = former.column_node(self.source, name)
         if node is None or target is None:
             return
         copy_user_attributes(node, target, (*former.column_attributes, *new.column_attributes, *STRING_ATTRIBUTES))
@@ -78,15 +84,17 @@ def source_table(table: Table) -> SourceTable:
 def draft_table(table: Table, layout: str, **options: Unpack[LayoutOptions]) -> TableDraft:
     """Check a table; what the layout cannot hold is refused with the column's path."""
     target, source = named_layout(layout), source_table(table)
-    left_out = table._layout.conversion.left_out(source)
-    if left_out is None:
+    conversion = table._layout.conversion
+    skipped = conversion.left_out(source)
+    if skipped is None:
         _refuse_unfit(table)
-    else:
+    left_out = {**(skipped or {}), **conversion.unreadable_columns(source)}
+    if left_out:
         source = replace(source, info=_without(source.info, left_out))
     target.conversion.check(source)
     names = target.conversion.new_names(source)
     draft = _prepare(table, source, target, names, options)
-    return TableDraft(table, source, draft, names, left_out or {})
+    return TableDraft(table, source, draft, names, left_out)
 
 
 def _without(info: TableInfo, names: Collection[str]) -> TableInfo:

@@ -204,7 +204,7 @@ def _into_directory(
     with open_file(file_path, "w") as file:
         draft.write(file, path, progress)
         indexes = indexes_of(table)
-        notes = indexes.build(file, path, draft.names)
+        notes = draft.notes + indexes.build(file, path, draft.names)
     return Converted(layout, [table.path], indexes=indexes.built, notes=notes)
 
 
@@ -283,8 +283,7 @@ class _Conversion:
     def _note_left_out(self, draft: TableDraft, others: Collection[str]) -> None:
         """Note what of a table and its group is not in the target."""
         path = draft.table.path
-        for name, why in draft.left_out.items():
-            self.done.notes.append(f"{path}: column {name!r} was left out: {why}")
+        self.done.notes += draft.notes
         for name in others:
             where = join_path(path, name)
             self.done.notes.append(f"{where} was left out: it is in the group of a table, but not part of it")

@@ -27,7 +27,12 @@ def rows_of(table: Table, names: Mapping[str, str], check: RowCheck) -> Source:
         kind = movable_type(former_type(table.info.by_name[name], field.type))
         fields.append(field.with_type(kind).with_name(names[name]))
     schema = pa.schema(fields)
-    return Source(schema, _batches(table, chosen, schema, check), len(table))
+    source = Source(schema, _batches(table, chosen, schema, check), len(table))
+    if table._layout.conversion.carries_notes:
+        notes = {names[column.name]: column.pandas for column in table.info.members if column.name in names}
+        source.notes = {name: note for name, note in notes.items() if note is not None}
+        source.frame_note = table.info.pandas
+    return source
 
 
 def _batches(table: Table, names: list[str], schema: pa.Schema, check: RowCheck) -> Iterator[pa.RecordBatch]:

@@ -13,6 +13,7 @@ Note of a column: {"dtype": ...} and, by dtype:
     "pyarrow"     type: the Arrow type, if the file stores a plainer one
     "category"    categories: the note of the categories
     "range"       step
+    "level"       of a row label: codes of the values of a level of the index, which is of their type
 A row label also has: name (of the index, if it is not the column's), freq.
 Note of a frame: {"columns": [one level: {"name", "dtype", ...}], "attrs": {...}}.
 """

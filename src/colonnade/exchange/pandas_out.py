@@ -197,6 +197,9 @@ def index_from(values: Mapping[str, PandasArray | pd.Series], notes: Mapping[str
         if len(levels) > 1:
             index = pd.MultiIndex.from_arrays(levels, names=names)
             for at, note in enumerate(notes[name] for name in values):
+                coded = index.levels[at]
+                if note.get("dtype") == "level" and isinstance(coded, pd.CategoricalIndex):
+                    index = index.set_levels(pd.Index(coded.categories), level=at)  # type: ignore[call-overload] # as below
                 if "freq" in note:
                     index = index.set_levels(with_freq(index.levels[at], note["freq"]), level=at)  # type: ignore[call-overload] # the stubs know no Index
             return index

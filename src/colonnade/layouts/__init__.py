@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from colonnade.errors import UnsupportedError, UsageError
-from colonnade.layouts import anndata, artifactdb, columns, compound, hdmf, hep001, pytables
+from colonnade.layouts import anndata, artifactdb, columns, compound, hdmf, hep001, pandas, pytables
 from colonnade.layouts.contract import Create, Layout, NewSidecars, NewWriter, ResumedWriter
 from colonnade.nodes import Group
 from colonnade.nodes.attributes import read_text, read_texts
@@ -30,6 +30,7 @@ _ALL = (
     artifactdb.LAYOUT,
     hdmf.LAYOUT,
     columns.LAYOUT,
+    pandas.LAYOUT,
     pytables.LAYOUT,
     compound.LAYOUT,
 )

@@ -339,6 +339,7 @@ class Layout:
     parts: tuple[str, ...] = ()  # members of a table's group that do not belong to a single column
     is_of_datasets: bool = False  # its tables are datasets, which `is_table` is given as `DatasetTable`
     names_are_links: bool = True  # the name of a column is also its link name in the group
+    find_parts: Callable[[Group], Collection[str]] | None = None  # more `parts`, which differ between tables
 
     def can_read(self, group: Group) -> bool:
         """Whether a group can be read as a table of the layout when it is asked for."""
@@ -394,8 +395,10 @@ class Layout:
         from colonnade.layouts.index_home import HOME
 
         members = self.describe(group, "/").members
-        companions = (name for column in members for name in self.companions(column))
-        return {HOME, *self.parts, *((column.link or column.name).split("/")[0] for column in members), *companions}
+        companions = {name for column in members for name in self.companions(column)}
+        more_parts = () if self.find_parts is None else self.find_parts(group)
+        links = {(column.link or column.name).split("/")[0] for column in members}
+        return {HOME, *self.parts, *more_parts, *links, *companions}
 
     @property
     def indexes(self) -> IndexHome:

@@ -72,15 +72,24 @@ class Conversion:
     suffixes: tuple[str, ...] = ()
     label = "index"  # the name of labels that had none
     allow_reserved = False  # whether names that are reserved for users' columns are taken over
+    carries_notes = False  # whether the description of a table has notes for pandas that the new table gets too
 
     def __init__(self, group_attributes: Collection[str], column_attributes: Collection[str]) -> None:
         self.group_attributes, self.column_attributes = group_attributes, column_attributes
 
     # -- as the layout that a table comes from --
 
+    def column_node(self, table: SourceTable, name: str) -> Group | Dataset | None:
+        """The object with the attributes of a column; None if there is none, or it is shared by columns."""
+        return table.node(name)
+
+    def unreadable_columns(self, _table: SourceTable) -> dict[str, str]:
+        """The columns that cannot be read and are left out, with why; a table with others that cannot is refused."""
+        return {}
+
     def strings(self, table: SourceTable, name: str) -> dict[str, str]:
         """The user's strings about a column, without what the layout adds to them."""
-        node = table.node(name)
+        node = self.column_node(table, name)
         stored = {key: attributes.read_text(node, key) for key in STRING_ATTRIBUTES} if node is not None else {}
         return {key: text for key, text in stored.items() if text}
 

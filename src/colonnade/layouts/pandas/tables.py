@@ -1,0 +1,289 @@
+"""Describes a frame or Series in the table format of pandas: one dataset of records, which PyTables calls a table.
+
+A record has a member `index`, a member per data column, which has its name, and one per block of other columns: an
+array with a position per column. Categories are Series in the table format themselves, in the group `meta`.
+
+The names of the columns of a block, their order, zones, and which members are levels of the index are in attributes
+that are pickles. Those of plain data are read (see `literals`). Where others are in the way, a column is called by its
+member and its position, "values_block_0[2]".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from colonnade.columns.mapping import value_type
+from colonnade.columns.read import ColumnReader
+from colonnade.dataclass import dataclass, replace
+from colonnade.errors import CorruptError, UnsupportedError
+from colonnade.layouts.frame_parts import FrameDescription, Unfit
+from colonnade.layouts.pandas import names
+from colonnade.layouts.pandas.axes import free_name, nan_rep_of, open_array, with_meaning
+from colonnade.layouts.pandas.kinds import DATE_TIME, Meaning, Zone, as_strings, meaning_of
+from colonnade.layouts.pandas.literals import PlainData
+from colonnade.layouts.pandas.notes import Properties, as_note, dtype_note, frame_note
+from colonnade.layouts.pandas.pickles import read_string
+from colonnade.layouts.pandas.recorded import as_name, levels_of_names, read_recorded
+from colonnade.model import (
+    CategoriesInfo,
+    Coded,
+    ColumnInfo,
+    DatasetInfo,
+    LazyColumns,
+    Member,
+    StoredField,
+    StoredType,
+    TableInfo,
+    unreadable_column,
+)
+from colonnade.nodes import Dataset, Group, attributes
+from colonnade.nodes.damage import hdf5_errors
+
+INDEX, CATEGORY = "index", "category"
+CATEGORY_VALUES = "values"
+MOST_COLUMNS = 1_000_000
+MOST_UNWRITTEN_BYTES = 1 << 20  # bytes of categories that were never written
+NO_CATEGORIES = StoredType("float", 8, signed=True, precision=64, mantissa=52, exponent=11)
+
+
+@dataclass(frozen=True)
+class RecordPart:
+    """Where the values of a column are: the member of a record, and the position in it if it is a block."""
+
+    field: StoredField
+    position: int | None = None
+
+    @property
+    def type(self) -> StoredType:
+        return self.field.type if self.position is None else self.field.type.item
+
+    @property
+    def path(self) -> tuple[str | int, ...]:
+        return (self.field.name,) if self.position is None else (self.field.name, self.position)
+
+
+class TableDescription(FrameDescription):
+    """One pass over a frame or Series, which collects the problems it finds."""
+
+    layout = "pandas"
+
+    def table(self) -> TableInfo:
+        try:
+            self.dataset = open_array(self.group, names.TABLE)
+            self.info = _header(self.dataset)
+        except Unfit as error:
+            self.note("error", f"its rows cannot be read: {error}", names.TABLE)
+            return TableInfo(self.path, self.layout, 0, version="table", problems=self.found_problems(False))
+        assert self.info.shape is not None  # as `_header` has checked
+        self.n_rows = self.info.shape[0]
+        members = [field.name for field in self.info.type.fields]
+        self.recorded = read_recorded(self.group, self.dataset, members)
+        self._note_pickles()
+        by_name, names_by_column = self._sources()
+        sources = {name: by_name[name] for name in self._order(by_name, names_by_column)}
+        labels = self._labels(by_name)
+        sources = {name: source for name, source in sources.items() if name not in self.recorded.levels}
+        label_names = tuple(label.name for label in labels)
+        originals = [names_by_column.get(name, name) for name in sources]
+
+        def described(name: str) -> ColumnInfo:
+            return replace(self._column(name, sources[name]), labels=label_names)
+
+        is_lazy = self.links_if_wide(self.group, len(sources)) is not None
+        columns = LazyColumns(list(sources), described)
+        whole = columns if is_lazy else tuple(columns)
+        for column in [*(() if is_lazy else whole), *labels]:
+            if column.problem is not None:
+                self.note("error", column.problem, column.name)
+            elif column.description is not None:
+                self.note("note", column.description, column.name)
+        return TableInfo(
+            path=self.path,
+            layout=self.layout,
+            n_rows=self.n_rows,
+            columns=whole,
+            labels=labels,
+            pandas=frame_note(levels_of_names(originals, self.recorded.axis_names)),
+            version="table",
+            problems=self.found_problems(is_lazy),
+        )
+
+    def _note_pickles(self) -> None:
+        unread = self.recorded.unread
+        if unread:
+            listed = ", ".join(unread[:20]) + (", ..." if len(unread) > 20 else "")
+            self.note(
+                "warning",
+                "attributes are pickles of more than plain data, which are not loaded, so what they record of names, "
+                f"order, zones and levels of columns is not known: {listed}",
+            )
+
+    def _sources(self) -> tuple[dict[str, RecordPart], dict[str, PlainData]]:
+        """Where the values of each column are, and the name that it has in pandas where that is known."""
+        sources: dict[str, RecordPart] = {}
+        originals: dict[str, PlainData] = {}
+        for field in self.info.type.fields:
+            if field.name == INDEX:
+                continue
+            for position, name, original in self._named(field):
+                if name in sources:
+                    self.note("warning", f"two columns are called {name!r}", names.TABLE)
+                    name = field.name if position is None else f"{field.name}[{position}]"
+                sources.setdefault(name, RecordPart(field, position))
+                originals.setdefault(name, original)
+        return sources, originals
+
+    def _named(self, field: StoredField) -> list[tuple[int | None, str, PlainData]]:
+        """The columns of a member, each with its position if the member is a block, its name, and that in pandas."""
+        if field.type.kind != "array" or len(field.type.dims) != 1:
+            return [(None, field.name, field.name)]
+        n_columns = field.type.dims[0]
+        if n_columns > MOST_COLUMNS:
+            self.note("error", f"it claims {n_columns:,} columns: they are read as one", field.name)
+            return [(None, field.name, field.name)]
+        labels: Sequence[PlainData] = self.recorded.members.get(field.name, [])
+        if len(labels) != n_columns:
+            if labels:
+                self.note("error", f"it has {n_columns} columns and {len(labels)} names", field.name)
+            labels = [None] * n_columns
+        return [
+            (position, as_name(label) or f"{field.name}[{position}]", label) for position, label in enumerate(labels)
+        ]
+
+    def _order(self, by_name: dict[str, RecordPart], originals: dict[str, PlainData]) -> list[str]:
+        """The names of the columns in the order of the frame, if it is known."""
+        if self.recorded.order is None:
+            return list(by_name)
+        listed = [name for label in self.recorded.order if (name := as_name(label)) in by_name]
+        return list(dict.fromkeys([*(name for name in listed if name is not None), *by_name]))
+
+    def _labels(self, by_name: dict[str, RecordPart]) -> list[ColumnInfo]:
+        """The index: a member of its own, or the levels of a MultiIndex, which are members like other columns."""
+        levels = self.recorded.levels
+        if levels and all(level in by_name for level in levels):
+            return [self._level(level, by_name[level]) for level in levels]
+        self.recorded.levels = []
+        index = next((field for field in self.info.type.fields if field.name == INDEX), None)
+        return [] if index is None else [self._label(RecordPart(index), list(by_name))]
+
+    def _level(self, name: str, source: RecordPart) -> ColumnInfo:
+        """A level of a MultiIndex. In a Series, levels keep the names that pandas gave to those without one."""
+        column = self._described(name, source, read_string(self.dataset, f"{source.field.name}_dtype"))
+        note: Properties = {} if column.pandas is None else {"dtype": column.pandas}
+        if read_string(self.group, names.PANDAS_TYPE) == names.TABLE_SERIES and name.startswith("level_"):
+            note["name"] = name
+        return replace(column, pandas=as_note(note), is_label=True)
+
+    def _label(self, source: RecordPart, taken: Sequence[str]) -> ColumnInfo:
+        """The index, under a name that no column has."""
+        title = self.recorded.fact(INDEX, "index_name")
+        name, note = free_name(title if isinstance(title, (str, int)) else None, [INDEX], taken)
+        column = self._described(name, source, read_string(self.dataset, f"{INDEX}_kind"))
+        if column.pandas is not None:
+            note["dtype"] = column.pandas
+        return replace(column, pandas=as_note(note), is_label=True)
+
+    def _column(self, name: str, source: RecordPart) -> ColumnInfo:
+        column = self._described(name, source, read_string(self.dataset, f"{source.field.name}_dtype"))
+        return replace(column, pandas=dtype_note(column.pandas))
+
+    def _described(self, name: str, source: RecordPart, kind: str | None) -> ColumnInfo:
+        """A column. `pandas` is its pandas type, where the Arrow type does not express that."""
+        column = ColumnInfo(name, source.type, self.n_rows, self.info.storage, self.info.chunk_rows, self.info.filters)
+        member = source.field.name
+        if read_string(self.dataset, f"{member}_meta") == CATEGORY:
+            return self._categorical(column, source)
+        if source.type.kind == "string":
+            meaning = as_strings(source.type, self._encoding, self._nan_rep(member))
+        else:
+            zone = self.recorded.fact(member, "tz")
+            meaning = meaning_of(source.type, kind, Zone(zone) if isinstance(zone, str) else None)
+        if self.recorded.info is None and (kind or "").startswith(DATE_TIME) and meaning.problem is None:
+            meaning = meaning._replace(doubt="whether they have a zone is in a pickle; those that have are in UTC")
+        return _of_member(column, source, meaning)
+
+    @property
+    def _encoding(self) -> str:
+        return read_string(self.group, names.ENCODING) or "UTF-8"
+
+    def _nan_rep(self, member: str) -> str | None:
+        """What stands for a missing string: of the index, of each column, or of the whole table."""
+        if member == INDEX:
+            return nan_rep_of(self.dataset, f"{INDEX}_nan_rep")
+        if attributes.read_flag(self.group, "data_col_nan_rep"):
+            return read_string(self.dataset, f"{member}_nan_rep") or None
+        return nan_rep_of(self.group, names.NAN_REP) or "nan"
+
+    def _categorical(self, column: ColumnInfo, source: RecordPart) -> ColumnInfo:
+        if source.type.kind != "integer":
+            return unreadable_column(column.name, f"its codes are {source.type}", names.TABLE)
+        try:
+            ordered = self.recorded.fact(source.field.name, "ordered") is True
+            form = Coded(replace(_categories_of(self.group, source.field.name), ordered=ordered))
+        except Unfit as error:
+            return unreadable_column(column.name, f"its categories: {error}", names.TABLE)
+        return replace(column, form=Member(source.path, form), link=names.TABLE)
+
+
+def _of_member(column: ColumnInfo, source: RecordPart, meaning: Meaning) -> ColumnInfo:
+    read = with_meaning(column, meaning, names.TABLE)
+    return replace(read, form=Member(source.path, meaning.form))
+
+
+def _header(dataset: Dataset) -> DatasetInfo:
+    """The header of a dataset of records."""
+    try:
+        info = dataset.describe()
+    except hdf5_errors(CorruptError, UnsupportedError) as error:
+        raise Unfit(f"its header cannot be read: {error}") from error
+    if info.shape is None or len(info.shape) != 1 or info.type.kind != "compound":
+        raise Unfit(f"it is not a list of records, but {info.type} of shape {info.shape}")
+    return info
+
+
+# -- categories: a Series in the table format --
+
+
+def _categories_path(member: str) -> str:
+    return f"{names.META}/{member}/{names.META}/{names.TABLE}"
+
+
+def _categories_of(group: Group, member: str) -> CategoriesInfo:
+    """The categories of a member. pandas stores none if there are none."""
+    path = _categories_path(member)
+    dataset = group.open_dataset(path)
+    if dataset is None:
+        return CategoriesInfo(path, NO_CATEGORIES, 0, ordered=False)
+    column = _category_column(dataset, path)
+    if column.problem is not None:
+        raise Unfit(column.problem)
+    return CategoriesInfo(path, column.type, column.n_rows, ordered=False, arrow_type=column.arrow_type)
+
+
+def _category_column(dataset: Dataset, path: str) -> ColumnInfo:
+    info = _header(dataset)
+    field = next((field for field in info.type.fields if field.name == CATEGORY_VALUES), None)
+    if field is None or info.shape is None:
+        raise Unfit(f"{path} has no member {CATEGORY_VALUES!r}")
+    kind = read_string(dataset, f"{CATEGORY_VALUES}_dtype")
+    column = ColumnInfo(CATEGORY_VALUES, field.type, info.shape[0], info.storage, info.chunk_rows, info.filters)
+    meaning = as_strings(field.type, "UTF-8", None) if field.type.kind == "string" else meaning_of(field.type, kind)
+    return replace(_of_member(column, RecordPart(field), meaning._replace(fill=None)), link=path)
+
+
+def read_categories(group: Group, info: CategoriesInfo) -> pa.Array:
+    """The categories of a column, read."""
+    kind = value_type(info.type, info.units, info.arrow_type)
+    dataset = group.open_dataset(info.name)
+    if dataset is None or not info.n_categories:
+        return pa.array([], kind)
+    unwritten = (info.n_categories - dataset.written_rows()) * max(info.type.size, 1)
+    if unwritten > MOST_UNWRITTEN_BYTES:
+        raise UnsupportedError(
+            f"{info.name} claims {info.n_categories:,} categories, most of which were never written",
+            feature="categories of which most were never written",
+            path=info.name,
+        )
+    return ColumnReader(_category_column(dataset, info.name), dataset).read(0, info.n_categories)
