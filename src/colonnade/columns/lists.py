@@ -1,7 +1,8 @@
 """Columns of lists, read and written: a dataset of offsets, and the elements in a column of their own, of any form.
 
 Row i holds the elements from offset i to offset i + 1. A dataset that is as long as the column lacks the first offset,
-which is 0. Missing lists are marked by a mask (`Masked(Lists(...))`).
+which is 0; one that is longer may have offsets after the last row, which mean nothing. Missing lists are marked by a
+mask (`Masked(Lists(...))`). Strings are stored in the same way: their elements are bytes (`Lists(..., as_text=True)`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from colonnade.columns.mapping import plain_type
 from colonnade.columns.missing import Mask
 from colonnade.columns.raw import cut, refuse_unreadable, runs
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
-from colonnade.errors import FormatError, UsageError
+from colonnade.errors import CorruptError, FormatError, UsageError
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
 from colonnade.nodes import Dataset, EditableGroup
 from colonnade.nodes.elements import dataset_column
@@ -65,6 +66,12 @@ class ListsDecoder:
         self._kind, self._values = kind, values
 
     def array(self, raw: ListSpans) -> pa.Array:
+        offsets, values = self._parts(raw)
+        buffers = [None, pa.py_buffer(offsets)]
+        return pa.Array.from_buffers(self._kind, len(offsets) - 1, buffers, children=[values])
+
+    def _parts(self, raw: ListSpans) -> tuple[np.ndarray, pa.Array]:
+        """The offsets of the lists as Arrow has them, and their elements."""
         self._check(raw)
         lengths = raw.ends - raw.starts
         offsets = np.concatenate(([0], np.cumsum(lengths)))
@@ -75,8 +82,7 @@ class ListsDecoder:
             values = self._values.read(int(raw.starts[0]) if total else 0, total)
         else:
             values = self._values.take(np.arange(total) + np.repeat(raw.starts - offsets[:-1], lengths))
-        buffers = [None, pa.py_buffer(offsets.astype(np.int32))]
-        return pa.Array.from_buffers(self._kind, len(lengths), buffers, children=[values])
+        return offsets.astype(np.int32), values
 
     def numbers(self, raw: ListSpans) -> tuple[Numbers, Mask | None]:
         raise TypeError("lists have no numbers")
@@ -104,6 +110,37 @@ class ListsDecoder:
             raise corrupt_row(row, f"increasing offsets of at most {n_values}", found)
 
 
+class TextsDecoder(ListsDecoder):
+    """Decodes offsets to strings of the bytes between them."""
+
+    def array(self, raw: ListSpans) -> pa.Array:
+        offsets, values = self._parts(raw)
+        data = values.buffers()[1]
+        data = data.slice(values.offset, len(values)) if data is not None else pa.py_buffer(b"")
+        array = pa.Array.from_buffers(self._kind, len(offsets) - 1, [None, pa.py_buffer(offsets), data])
+        try:
+            array.validate(full=True)
+        except pa.ArrowInvalid:
+            raise self._not_text(array) from None
+        return array
+
+    def _not_text(self, array: pa.Array) -> CorruptError:
+        """The error for the first string that is not UTF-8."""
+        strings = array.view(pa.binary())
+        for row, element in enumerate(strings):
+            if not _is_text(element.as_py()):
+                return corrupt_row(row, "a string in UTF-8", element.as_py())
+        raise AssertionError("Arrow refused strings that Python decodes")
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 class ListsFetcher:
     """Rows of offsets. A piece has only as many lists as hold a few MiB of elements."""
 
@@ -118,6 +155,7 @@ class ListsFetcher:
         refuse_unreadable(self._column)
         first = start + self._shift
         offsets = self._offsets.numbers(max(first, 0), count + min(first, 0) + 1)[0].astype(np.int64)
+        self._check_first(first, offsets)
         if first < 0:
             offsets = np.concatenate((np.zeros(1, dtype=np.int64), offsets))
         return ListSpans(offsets[:-1], offsets[1:])
@@ -131,9 +169,15 @@ class ListsFetcher:
         first, last = rows + self._shift, rows + self._shift + 1
         needed = distinct(np.concatenate([first[first >= 0], last]))
         offsets = self._offsets.take_numbers(needed)[0].astype(np.int64)
+        self._check_first(int(needed[0]) + min(self._shift, 0) if len(needed) else 1, offsets)
         starts = np.zeros(len(rows), dtype=np.int64)  # where the first offset is not stored, it is 0
         starts[first >= 0] = offsets[np.searchsorted(needed, first[first >= 0])]
         return ListSpans(starts, offsets[np.searchsorted(needed, last)])
+
+    def _check_first(self, first: int, offsets: ListOffsets) -> None:
+        """Refuse lists that do not begin at the first element: `offsets` begin at this position."""
+        if first == 0 and self._shift == 0 and len(offsets) and offsets[0] != 0:
+            raise corrupt_row(0, "a first offset of 0", int(offsets[0]))
 
     def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         for first, last in cut(start, stop, self._column.grid.chunk_rows, self._column.type):
@@ -154,9 +198,9 @@ def offsets_column(column: ColumnInfo, dataset: Dataset) -> ColumnInfo:
     """The offsets of a column of lists as a column."""
     info, name = dataset.describe(), column.name
     n_offsets = info.shape[0] if info.shape is not None and len(info.shape) == 1 else -1
-    if info.type.kind != "integer" or n_offsets not in (column.n_rows, column.n_rows + 1):
+    if info.type.kind != "integer" or n_offsets < column.n_rows:
         raise FormatError(f"column {name!r} has no offsets of its {column.n_rows} lists", column=name)
-    return dataset_column(f"{name} (offsets)", info, n_offsets)
+    return dataset_column(f"{name} (offsets)", info, min(n_offsets, column.n_rows + 1))
 
 
 # -- Write a column of lists: offsets, elements, and a mask once a list is missing --

@@ -62,7 +62,7 @@ class Companions(NamedTuple):
     """The companion of a form that contains another form, and the companion of that one."""
 
     own: Companion
-    inner: Companion
+    inner: Companion | Companions
 
 
 class Decoder(Protocol[R]):

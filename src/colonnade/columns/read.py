@@ -64,7 +64,7 @@ class _Stored(NamedTuple):
         return None if isinstance(own, Categories) else own
 
     @property
-    def inner(self) -> Companion:
+    def inner(self) -> Companion | Companions:
         """The companion of the form inside it."""
         return self.companion.inner if isinstance(self.companion, Companions) else None
 
@@ -355,7 +355,7 @@ def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> AnyOpened:
             return Opened(stored.rows(column), _row_decoder(form, column, stored.categories))
         case Masked(of) if column.problem is not None:  # nothing can be read, so the mask is not opened
             return _opened(of, column, stored)
-        case Masked(of):
+        case Masked(of, _):
             from colonnade.columns.masked import MaskedDecoder, MaskedFetcher
 
             inner = _opened(of, column, stored._replace(companion=stored.inner))
@@ -374,11 +374,12 @@ def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> AnyOpened:
 
             heap = PointerHeap(column, stored.own)
             return Opened(PointerFetcher(stored.rows(column), heap), PointerDecoder(column, kind, heap))
-        case Lists(items):
-            from colonnade.columns.lists import ListsDecoder, ListsFetcher, offsets_column
+        case Lists(items, as_text):
+            from colonnade.columns.lists import ListsDecoder, ListsFetcher, TextsDecoder, offsets_column
 
             offsets = ColumnReader(offsets_column(column, stored.as_dataset), stored.as_dataset, None, stored.n_threads)
             elements = stored.own
             assert elements is not None and not isinstance(elements, pa.Array)  # they are in the file
             values = ColumnReader(items, elements, stored.inner)
-            return Opened(ListsFetcher(column, items, offsets), ListsDecoder(kind, values))
+            decoder = TextsDecoder if as_text else ListsDecoder
+            return Opened(ListsFetcher(column, items, offsets), decoder(kind, values))

@@ -54,7 +54,7 @@ class Indexes:
         if problem is None and kind is None:
             unsupported = f"its kind, {placed.kind}, is not known here"
         elif problem is None and kind is not None and column is not None:
-            index = kind.open(placed.dataset, column, receipt)
+            index = kind.open(placed.dataset, column, receipt, self.layout.index_revision)
             unsupported = refusal(column)
             problem = _problem(index) if unsupported is None else None
         is_foreign, problem = unsupported is not None, problem or unsupported
@@ -66,6 +66,7 @@ class Indexes:
             trusted=receipt is not None and problem is None,
             bytes=stored_bytes(placed),
             problem=problem,
+            stale=placed.is_stale,
         )
         return OpenIndex(placed, info, index if problem is None else None, is_foreign)
 
@@ -96,6 +97,7 @@ class Indexes:
     def _build(self, column: ColumnInfo, words: Sequence[str], options: Options) -> Generator[int]:
         """Feed every chunk to the builders of all kinds; yields the number of rows of each chunk."""
         reader = self.reader(column)
+        options = replace(options, revision=self.layout.index_revision)
         builders: dict[str, tuple[str, Builder]] = {}
         try:
             for word in dict.fromkeys(words):
@@ -108,13 +110,13 @@ class Indexes:
             for name, (word, builder) in list(builders.items()):
                 dataset = builder.finish()
                 self.layout.indexes.attach_index(editable(self.group), column.name, KINDS[word].name, dataset)
-                digests = builder.digests() or KINDS[word].open(dataset, column, None).digests()
+                digests = builder.digests() or KINDS[word].open(dataset, column, None, options.revision).digests()
                 self.receipts[self._place(column.name, name)] = _receipt(digests, column)
                 del builders[name]
         finally:
             for name, (_, builder) in builders.items():  # empty unless an exception was raised
                 builder.abandon()
-                discard_index(editable(self.group), name)
+                discard_index(editable(self.group), name, options.revision)
 
     def drop(self, column: str, words: Sequence[str] | None = None) -> int:
         """Remove the indexes of a column, or those of some kinds; returns how many there were."""
@@ -138,7 +140,9 @@ class Indexes:
             if opened.index is None:
                 yield opened.info, [Wrong("index", opened.info.problem, "an index that suits its column")]
                 continue
-            fresh = KINDS[opened.info.kind].open(opened.placed.dataset, opened.index.column, None)
+            fresh = KINDS[opened.info.kind].open(
+                opened.placed.dataset, opened.index.column, None, self.layout.index_revision
+            )
             wrong = _verified(fresh, self.reader(opened.index.column), options or Options())
             if wrong:
                 self.receipts.pop(key, None)
@@ -189,7 +193,8 @@ class Indexes:
         key = self._place(column.name, opened.info.name)
         kind = KINDS[opened.info.kind]
         assert opened.index is not None  # otherwise it would have been removed
-        index = kind.open(opened.placed.dataset, opened.index.column, opened.index.receipt)
+        revision = self.layout.index_revision
+        index = kind.open(opened.placed.dataset, opened.index.column, opened.index.receipt, revision)
         try:
             has_room = all(writing.can_grow(editable(dataset)) for dataset in index.datasets())
             if not has_room:
@@ -203,7 +208,7 @@ class Indexes:
         if dataset is None:
             self._rebuild(opened, column)
         elif key in self.receipts:
-            digests = index.refreshed() or kind.open(dataset, column, None).digests()
+            digests = index.refreshed() or kind.open(dataset, column, None, revision).digests()
             self.receipts[key] = _receipt({**digests, **index.claims()}, column)
 
     def _rebuild(self, opened: OpenIndex, column: ColumnInfo) -> None:

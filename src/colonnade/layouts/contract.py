@@ -29,9 +29,10 @@ from colonnade.nodes import Dataset, EditableDataset, EditableGroup, EditableNod
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from colonnade.columns.raw import Companion
+    from colonnade.columns.raw import Companion, Companions
     from colonnade.columns.writer import WrittenColumn
     from colonnade.errors import ColonnadeError
+    from colonnade.indexes.base import IndexRevision
     from colonnade.layouts.conversion import Conversion
     from colonnade.layouts.index_home import IndexPlan, PlacedIndex
     from colonnade.nodes.protocols import Child, Notes
@@ -47,7 +48,7 @@ class Describe(Protocol):
     """Finds tables and describes them. Reads attributes and headers, but no rows."""
 
     def describe(self, group: Group, path: str, /) -> TableInfo: ...
-    def open_column(self, group: Group, column: ColumnInfo, /) -> tuple[Dataset | SparseRows, Companion]:
+    def open_column(self, group: Group, column: ColumnInfo, /) -> tuple[Dataset | SparseRows, Companion | Companions]:
         """The dataset with the rows of a column, and its companion dataset (categories, mask or heap) or None."""
 
     def unread_attributes(self, group: Group, /) -> dict[str, object]:
@@ -306,6 +307,7 @@ class Layout:
     keeps_masks: bool = False  # can store a mask of missing rows next to the values
     keeps_pandas_notes: bool = False  # can store what pandas knows about a column or frame
     parts: tuple[str, ...] = ()  # members of a table's group that do not belong to a single column
+    index_revision: IndexRevision = "april"  # how search indexes are stored
     names_are_links: bool = True  # the name of a column is also its link name in the group
 
     @property
@@ -316,7 +318,7 @@ class Layout:
     def describe(self, group: Group, path: str) -> TableInfo:
         return self.reading.describe(group, path)
 
-    def open_column(self, group: Group, column: ColumnInfo) -> tuple[Dataset | SparseRows, Companion]:
+    def open_column(self, group: Group, column: ColumnInfo) -> tuple[Dataset | SparseRows, Companion | Companions]:
         return self.reading.open_column(group, column)
 
     def open_dataset(self, group: Group, column: ColumnInfo) -> Dataset:
@@ -350,10 +352,10 @@ class Layout:
         """The names of the objects in a table's group that belong to the table."""
         if self.load_edit is not None:
             return self.edit.own_objects(group)
-        from colonnade.layouts.index_home import HOME
+        from colonnade.layouts.index_home import HOMES
 
         members = self.describe(group, "/").members
-        return {HOME, *self.parts, *((column.link or column.name).split("/")[0] for column in members)}
+        return {HOMES[self.index_revision], *self.parts, *((column.link or column.name).split("/")[0] for column in members)}
 
     @property
     def indexes(self) -> IndexHome:

@@ -98,7 +98,7 @@ def _problem_of(index: PlacedIndex, info: TableInfo) -> str | None:
     if kind is None:
         return f"its kind, {index.kind}, is unknown"
     try:
-        return refusal(column) or kind.open(index.dataset, column, None).problem()
+        return refusal(column) or kind.open(index.dataset, column, None, "april").problem()
     except BAD_INDEX as error:
         return str(error)
 

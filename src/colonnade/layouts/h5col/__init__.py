@@ -1,0 +1,40 @@
+"""H5Col, the revision of HEP001 of July 2026: rows counted by NROWS, list columns, categories in a group, index tokens."""
+
+from __future__ import annotations
+
+from colonnade.layouts.contract import Describe, IndexHome, Layout
+from colonnade.layouts.h5col import names
+from colonnade.layouts.revisions import is_column_table, is_july
+from colonnade.nodes import Group
+
+__all__ = ["LAYOUT"]
+
+
+def _is_table(group: Group) -> bool:
+    return is_column_table(group) and is_july(group)
+
+
+def _reading() -> Describe:
+    from colonnade.layouts.h5col import describe
+
+    return describe
+
+
+def _indexes() -> IndexHome:
+    from colonnade.layouts.h5col import search
+
+    return search
+
+
+LAYOUT = Layout(
+    name="h5col",
+    is_table=_is_table,
+    load_reading=_reading,
+    load_indexes=_indexes,
+    group_attributes=names.GROUP_ATTRIBUTES,
+    column_attributes=names.COLUMN_ATTRIBUTES,
+    keeps_texts=True,
+    keeps_pandas_notes=True,
+    index_revision="july",
+    parts=(names.CATEGORIES,),
+)
