@@ -93,6 +93,7 @@ class Limits:
 
     # table
     iterated_bytes: int = 32 << 20  # of stored rows that are read together when rows are iterated
+    batch_bytes: int = 64 << 20  # of the elements of lists in one batch
     iterated_rows: int = 1024  # that are made Python objects together
 
     # cli

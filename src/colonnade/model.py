@@ -129,7 +129,16 @@ class Lists:
     as_text: bool = field(default=False, repr=False)
 
 
-RowForm = Plain | Coded | Pointers | Lists
+@dataclass(frozen=True, slots=True)
+class Slabs:
+    """One row per index of the first dimension of an array of rank 2 or more. The column's type is that of a row.
+
+    >>> cn.Slabs() == cn.Plain()
+    False
+    """
+
+
+RowForm = Plain | Coded | Pointers | Lists | Slabs
 """How the rows themselves are stored."""
 Form = RowForm | Masked | Sectioned
 """How one column is stored. `columns/` has a file for each form: its fetcher and decoder, its encoder and writer."""

@@ -23,7 +23,7 @@ from colonnade.indexes.base import Wrong
 from colonnade.layouts import LAYOUTS, Layout, layout_of
 from colonnade.layouts.anndata_differences import face_differences
 from colonnade.layouts.contract import AnyRules, RawTable
-from colonnade.model import Breach, ColumnInfo, Finding, Masked, Progress, Rule
+from colonnade.model import Breach, ColumnInfo, Finding, Lists, Masked, Progress, Rule
 from colonnade.nodes import Dataset, Group
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.elements import claims_too_much, dataset_column
@@ -291,7 +291,7 @@ class Check:
             assert not is_sectioned(dataset)  # these are checked with the sparse arrays
             if self._claims_too_much(path, column, dataset):
                 return
-            if column.encoding is None:  # then the companion dataset is checked separately
+            if column.encoding is None and not isinstance(column.row_form, Lists):  # then the companion dataset is checked separately
                 rows = column.form.of if isinstance(column.form, Masked) else column.form
                 missing = self._read(ColumnReader(replace(column, form=rows), dataset))
             else:

@@ -93,6 +93,7 @@ def _table_entry(file: File, path: str) -> tuple[Facts, set[str]]:
         return _entry(path, "table", problem=str(error)), set()
     parts = {column.link or column.name for column in table.info.members} | set(table._layout.parts)
     parts |= {column.categories.name for column in table.info.members if column.categories is not None}
+    parts |= {name for column in table.info.members for name in table._layout.companions(column)}
     parts = {name.split("/")[0] for name in parts}  # layouts may store a part of a column further below
     serious = sum(problem.severity != "note" for problem in table.problems)
     try:

@@ -23,17 +23,18 @@ from colonnade.columns.mapping import plain_type
 from colonnade.columns.missing import Mask
 from colonnade.columns.raw import cut, refuse_unreadable, runs
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
-from colonnade.errors import CorruptError, FormatError, UsageError
+from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
 from colonnade.nodes import Dataset, EditableGroup
-from colonnade.nodes.elements import dataset_column
-from colonnade.selection import RowNumbers
+from colonnade.nodes.elements import MOST_UNSTORED, claims_too_much, dataset_column
+from colonnade.selection import RowNumbers, Rows
 
 if TYPE_CHECKING:
     from colonnade.columns.read import ColumnReader
 
 ListOffsets = Int64s
 _MOST = 2**31 - 1  # the largest offset in an Arrow list array
+_BYTES_OF_OFFSET = 4  # in an Arrow list array
 
 
 class ListSpans(NamedTuple):
@@ -73,6 +74,7 @@ class ListsDecoder:
     def _parts(self, raw: ListSpans) -> tuple[np.ndarray, pa.Array]:
         """The offsets of the lists as Arrow has them, and their elements."""
         self._check(raw)
+        _refuse_unwritten(self._values, raw)
         lengths = raw.ends - raw.starts
         offsets = np.concatenate(([0], np.cumsum(lengths)))
         total = int(offsets[-1])
@@ -141,13 +143,25 @@ def _is_text(data: bytes) -> bool:
     return True
 
 
+def _refuse_unwritten(values: ColumnReader, spans: ListSpans) -> None:
+    """Refuse lists of many elements most of which were never written: a file of any size may claim any number."""
+    claimed = int((spans.ends - spans.starts).astype(np.float64).sum()) * max(values.column.type.size, 1)
+    if claimed > MOST_UNSTORED and claims_too_much(claimed, values.stored_bytes):
+        name = values.column.name
+        raise UnsupportedError(
+            f"{name} claims {claimed:,} bytes, {values.stored_bytes:,} are stored: they are not read. Take fewer rows",
+            feature="lists of which most was never written",
+            column=name,
+        )
+
+
 class ListsFetcher:
     """Rows of offsets. A piece has only as many lists as hold a few MiB of elements."""
 
     source = None
 
-    def __init__(self, column: ColumnInfo, items: ColumnInfo, offsets: ColumnReader) -> None:
-        self._column, self._items, self._offsets = column, items, offsets
+    def __init__(self, column: ColumnInfo, offsets: ColumnReader, values: ColumnReader) -> None:
+        self._column, self._offsets, self._values = column, offsets, values
         self._shift = offsets.column.n_rows - column.n_rows - 1  # from a row to the offset of its first element
         self.n_threads = offsets.n_threads
 
@@ -181,14 +195,48 @@ class ListsFetcher:
 
     def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         for first, last in cut(start, stop, self._column.grid.chunk_rows, self._column.type):
-            spans = self.fetch(first, last - first)
-            n_bytes = np.maximum(spans.ends - spans.starts, 0) * self._items.type.size
+            n_bytes = self._bytes_of(self.fetch(first, last - first))
             for begin, end in runs(n_bytes, limits.now.piece_bytes):
                 yield first + begin, first + end
 
+    def element_bytes(self, rows: Rows) -> np.ndarray:
+        """The bytes that the elements of these rows take in memory, given increasing and distinct."""
+        is_gapless = isinstance(rows, range) and rows.step == 1
+        return self._bytes_of(self.fetch(rows.start, len(rows)) if is_gapless else self.take(np.asarray(rows)))
+
+    def _bytes_of(self, spans: ListSpans) -> np.ndarray:
+        """The bytes that the elements of each list take in memory, also of lists inside them; wrong offsets count as
+        they are."""
+        lengths = np.maximum(spans.ends - spans.starts, 0).astype(np.float64)
+        inside = self._values.lists
+        if inside is None or not len(lengths):
+            return lengths * self._values.column.type.size
+        return lengths * _BYTES_OF_OFFSET + inside.bytes_between(spans)
+
+    def bytes_between(self, outer: ListSpans) -> np.ndarray:
+        """The bytes that the lists in each of these ranges of rows take; 0 for ranges that are not of this column."""
+        n_bytes = np.zeros(len(outer.starts))
+        last = self._column.n_rows
+        good = np.flatnonzero((outer.starts >= 0) & (outer.ends > outer.starts) & (outer.ends <= last))
+        if not len(good):
+            return n_bytes
+        firsts = self._first_elements(outer.starts[good])
+        n_bytes[good] = self._bytes_of(ListSpans(firsts, self._first_elements(outer.ends[good])))
+        return n_bytes
+
+    def _first_elements(self, rows: RowNumbers) -> ListOffsets:
+        """The first element of these lists, in any order; that of the list after the last is where the last one ends."""
+        at = rows + self._shift
+        needed = distinct(at[at >= 0])
+        firsts = np.zeros(len(rows), dtype=np.int64)
+        if len(needed):
+            offsets = self._offsets.take_numbers(needed)[0].astype(np.int64)
+            firsts[at >= 0] = offsets[np.searchsorted(needed, at[at >= 0])]
+        return firsts
+
     @property
     def stored_bytes(self) -> int:
-        return self._offsets.stored_bytes
+        return self._offsets.stored_bytes + self._values.stored_bytes
 
     def written_rows(self) -> int:
         return self._offsets.written_rows()

@@ -36,6 +36,7 @@ from colonnade.model import (
     Lists,
     Plain,
     Pointers,
+    Slabs,
     StoredField,
     StoredType,
     TypeKind,
@@ -63,6 +64,8 @@ def arrow_type(column: ColumnInfo) -> pa.DataType:
             return pa.string() if as_text else pa.list_(arrow_type(items))
         case Pointers():
             return pa.string()
+        case Slabs():
+            return value_type(column.type, column.units, column.arrow_type)
         case Coded(categories, codec):
             values = value_type(categories.type, categories.units, categories.arrow_type)
             if pa.types.is_string(values) and column.arrow_type == TEXT_BY_CATEGORIES and codec is None:

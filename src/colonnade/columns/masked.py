@@ -70,13 +70,13 @@ class MaskedFetcher(Generic[R]):
     def __init__(self, column: ColumnInfo, rows: Fetcher[R], mask: Companion) -> None:
         if mask is None or isinstance(mask, pa.Array):
             raise FormatError(f"column {column.name!r} has lost its mask", column=column.name)
-        self._rows, self.source = rows, rows.source
+        self.rows, self.source = rows, rows.source
         self._mask = DatasetFetcher(mask_column(column, mask), mask, rows.n_threads)
         self._marks_present = isinstance(column.form, Masked) and column.form.marks_present
         self.n_threads = self._mask.n_threads
 
     def fetch(self, start: int, count: int) -> MaskedRaw[R] | None:
-        rows = self._rows.fetch(start, count)
+        rows = self.rows.fetch(start, count)
         mask = None if rows is None else self._mask.fetch(start, count)
         if rows is None or mask is None:
             return None
@@ -84,25 +84,25 @@ class MaskedFetcher(Generic[R]):
 
     @contextmanager
     def by_library(self, start: int, count: int, step: int = 1) -> Iterator[MaskedRaw[R]]:
-        with fetched(self._rows, start, count, step) as rows, fetched(self._mask, start, count, step) as mask:
+        with fetched(self.rows, start, count, step) as rows, fetched(self._mask, start, count, step) as mask:
             yield MaskedRaw(rows, self._missing(mask, lambda place: start + place * step))
 
     def take(self, rows: RowNumbers) -> MaskedRaw[R] | None:
-        values = self._rows.take(rows)
+        values = self.rows.take(rows)
         mask = None if values is None else self._mask.take(rows)
         if values is None or mask is None:
             return None
         return MaskedRaw(values, self._missing(mask, lambda place: int(rows[place])))
 
     def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        return self._rows.pieces(start, stop)
+        return self.rows.pieces(start, stop)
 
     @property
     def stored_bytes(self) -> int:
-        return self._rows.stored_bytes
+        return self.rows.stored_bytes
 
     def written_rows(self) -> int:
-        return self._rows.written_rows()
+        return self.rows.written_rows()
 
     def _missing(self, mask: Raw, row_of: Callable[[int], int]) -> Mask | None:
         assert not isinstance(mask, (Strings, Present))  # booleans, without a fill

@@ -33,7 +33,7 @@ from colonnade.columns.raw import (
 from colonnade.columns.strings import Places
 from colonnade.dataclass import replace
 from colonnade.errors import CorruptError, UnsupportedError
-from colonnade.model import Coded, ColumnInfo, Form, Lists, Masked, Plain, Pointers, Sectioned
+from colonnade.model import Coded, ColumnInfo, Form, Lists, Masked, Plain, Pointers, Sectioned, Slabs
 from colonnade.nodes import Dataset
 from colonnade.nodes.chunk_source import ChunkSource
 from colonnade.nodes.elements import claims_too_much, dataset_column
@@ -42,6 +42,7 @@ from colonnade.selection import RowNumbers
 from colonnade.stored_dtypes import memory_dtype
 
 if TYPE_CHECKING:
+    from colonnade.columns.lists import ListsFetcher
     from colonnade.sparse.rows import SparseRows
 
 R = TypeVar("R")
@@ -198,6 +199,14 @@ class ColumnReader:
         if len(rows) == 1:
             return [self.keys(int(rows[0]), 1).key(0)]
         return [key for at in range(len(rows)) for key in self.keys_at(rows[at : at + 1])]
+
+    @property
+    def lists(self) -> ListsFetcher | None:
+        """The offsets of a column of lists; None for another column."""
+        if not isinstance(self.column.row_form, Lists) or self.column.problem is not None:
+            return None
+        lists: ListsFetcher = self._fetcher.rows if self.column.is_masked else self._fetcher
+        return lists
 
     @property
     def is_open_to_rows(self) -> bool:
@@ -374,6 +383,10 @@ def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> AnyOpened:
 
             heap = PointerHeap(column, stored.own)
             return Opened(PointerFetcher(stored.rows(column), heap), PointerDecoder(column, kind, heap))
+        case Slabs():
+            from colonnade.columns.slabs import SlabDecoder, SlabFetcher
+
+            return Opened(SlabFetcher(column, stored.as_dataset), SlabDecoder(column, kind))
         case Lists(items, as_text):
             from colonnade.columns.lists import ListsDecoder, ListsFetcher, TextsDecoder, offsets_column
 
@@ -382,4 +395,4 @@ def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> AnyOpened:
             assert elements is not None and not isinstance(elements, pa.Array)  # they are in the file
             values = ColumnReader(items, elements, stored.inner)
             decoder = TextsDecoder if as_text else ListsDecoder
-            return Opened(ListsFetcher(column, items, offsets), decoder(kind, values))
+            return Opened(ListsFetcher(column, offsets, values), decoder(kind, values))

@@ -15,7 +15,7 @@ from colonnade.indexes.bitmap import BITMAP
 from colonnade.indexes.chunk_bloom import CHUNK_BLOOM
 from colonnade.indexes.chunk_minmax import CHUNK_MINMAX
 from colonnade.indexes.sorted_rows import SORTED_ROWS
-from colonnade.model import ColumnInfo
+from colonnade.model import ColumnInfo, Lists
 from colonnade.stored_dtypes import memory_dtype
 
 KINDS: dict[str, Kind] = {
@@ -44,6 +44,8 @@ def refusal(column: ColumnInfo) -> str | None:
     if column.problem is not None:
         return column.problem
     key = key_type(column)
+    if isinstance(column.row_form, Lists):
+        return "lists cannot be compared"
     if pa.types.is_decimal(arrow_type(column)) and domain_of(key) == "bytes":
         return "decimals stored as strings do not sort in the order of their bytes"
     if key.kind == "float" and memory_dtype(key).itemsize != key.size:

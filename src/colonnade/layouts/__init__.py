@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from colonnade.errors import UsageError
-from colonnade.layouts import anndata, artifactdb, h5col, hep001
+from colonnade.layouts import anndata, artifactdb, h5col, hdmf, hep001
 from colonnade.layouts.contract import Create, Layout, NewSidecars, NewWriter, ResumedWriter
 from colonnade.nodes import Group
 from colonnade.nodes.attributes import read_texts
@@ -24,7 +24,8 @@ __all__ = [
 ]  # fmt: skip
 
 LAYOUTS: dict[str, Layout] = {
-    layout.name: layout for layout in (hep001.LAYOUT, h5col.LAYOUT, anndata.LAYOUT, artifactdb.LAYOUT)
+    layout.name: layout
+    for layout in (hep001.LAYOUT, h5col.LAYOUT, anndata.LAYOUT, artifactdb.LAYOUT, hdmf.LAYOUT)
 }
 T = TypeVar("T")
 COLUMN_LIST_NAME = "column-order"

@@ -49,7 +49,8 @@ class Describe(Protocol):
 
     def describe(self, group: Group, path: str, /) -> TableInfo: ...
     def open_column(self, group: Group, column: ColumnInfo, /) -> tuple[Dataset | SparseRows, Companion | Companions]:
-        """The dataset with the rows of a column, and its companion dataset (categories, mask or heap) or None."""
+        """The dataset with the rows of a column, and its companion dataset (categories, mask, heap, or the elements of
+        lists) or None."""
 
     def unread_attributes(self, group: Group, /) -> dict[str, object]:
         """The attributes of the group that have no meaning in this layout."""
@@ -280,6 +281,14 @@ def _keep_lengths(_root: Group, _table: str) -> None:
     pass
 
 
+def _no_companions(_column: ColumnInfo) -> tuple[str, ...]:
+    return ()
+
+
+def _no_target(_group: Group, _column: ColumnInfo) -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class Layout:
     """A layout: its name, its parts, and what it can store. The parts of type Callable import what they return.
@@ -287,6 +296,8 @@ class Layout:
     is_table: whether a group is a table of the layout. It is called for every group of a file, so it imports little.
     load_create: takes the version and whether a directory is asked for.
     check_lengths: refuses a commit after which a table, at a path, and what shares its rows differ in length.
+    companions: the names of further datasets that a column may have in the table's group, besides its categories.
+    row_target: the path of the table whose row numbers a column holds, if the file says so.
     """
 
     name: str
@@ -299,6 +310,8 @@ class Layout:
     load_sidecars: Callable[[], Sidecars] | None = None
     load_conversion: Callable[[], Conversion] | None = None
     check_lengths: Callable[[Group, str], None] = _keep_lengths
+    companions: Callable[[ColumnInfo], tuple[str, ...]] = _no_companions
+    row_target: Callable[[Group, ColumnInfo], str | None] = _no_target
     group_attributes: tuple[str, ...] = ()  # reserved: set by the layout only
     column_attributes: tuple[str, ...] = ()
     unnamed_labels: str = "index"  # the name of labels without a name
@@ -343,7 +356,8 @@ class Layout:
         """What changes tables; refused for layouts that are read-only."""
         if self.load_edit is None:
             raise UnsupportedError(
-                f"cannot change tables of layout {self.name!r}: it is read-only. Convert the file to another layout",
+                f"cannot change tables of layout {self.name!r}: it is read-only. Convert the file to another layout: "
+                "cn.convert(path, new_path, layout='hep001')",
                 feature=f"changing layout {self.name}",
             )
         return self.load_edit()
@@ -355,7 +369,9 @@ class Layout:
         from colonnade.layouts.index_home import HOMES
 
         members = self.describe(group, "/").members
-        return {HOMES[self.index_revision], *self.parts, *((column.link or column.name).split("/")[0] for column in members)}
+        home = HOMES[self.index_revision]
+        companions = (name for column in members for name in self.companions(column))
+        return {home, *self.parts, *((column.link or column.name).split("/")[0] for column in members), *companions}
 
     @property
     def indexes(self) -> IndexHome:

@@ -9,17 +9,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from colonnade import limits
 from colonnade.columns.arrow_types import taken
+from colonnade.columns.raw import runs
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.selection import RowNumbers, Rows
 from colonnade.threads import in_order
+
+if TYPE_CHECKING:
+    from colonnade.columns.lists import ListsFetcher
 
 MOST_SHARES = 8
 MOST_UNWRITTEN_READ = 256 << 20  # bytes of rows that no chunk stores, all of them fill values, that are read at once
@@ -169,8 +174,23 @@ def empty_columns(n_rows: int) -> pa.Table:
     return rows.select([])
 
 
+def _short_of_elements(lists: Sequence[ListsFetcher], part: Rows) -> Iterator[Rows]:
+    """A part of the rows in smaller ones, whose lists together have no more elements than one batch should hold."""
+    if not len(part):
+        yield part
+        return
+    numbers, places = np.unique(part, return_inverse=True)  # a query has its rows in any order, with repeats
+    in_order = part if isinstance(part, range) and part.step > 0 else numbers
+    n_bytes = np.sum([column.element_bytes(in_order) for column in lists], axis=0)[places]
+    for first, last in runs(n_bytes, limits.now.batch_bytes):
+        yield part[first:last]
+
+
 def read_parts(readers: Sequence[ColumnReader], parts: Iterator[Rows], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield one batch for each part of the rows."""
+    """Yield one batch for each part of the rows; several where the lists in them have many elements."""
+    lists = [reader.lists for reader in readers if reader.lists is not None]
+    if lists:
+        parts = (smaller for part in parts for smaller in _short_of_elements(lists, part))
 
     def read(part: Rows) -> list[pa.RecordBatch]:
         batches: list[pa.RecordBatch] = read_table(readers, part, schema).combine_chunks().to_batches()

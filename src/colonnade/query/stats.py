@@ -22,7 +22,7 @@ from colonnade.indexes import KINDS
 from colonnade.indexes.base import ChangedError, Index, asked
 from colonnade.indexes.known import Distinct, Known
 from colonnade.layouts.index_home import OpenIndex
-from colonnade.model import ColumnInfo, IndexInfo
+from colonnade.model import ColumnInfo, IndexInfo, Lists, Slabs
 from colonnade.pager.receipts import Trust
 from colonnade.query.match import answered
 from colonnade.query.window import window_rows
@@ -172,6 +172,8 @@ def _read(reader: ColumnReader, seen: Seen) -> Known:
 
 def _count_missing(reader: ColumnReader, seen: Seen) -> int:
     """The number of missing rows, for a column whose values cannot be compared."""
+    if isinstance(reader.column.form, (Lists, Slabs)):  # only a mask marks missing ones
+        return 0
     n_rows, step, n_missing = reader.column.n_rows, window_rows([reader.column]), 0
     for start in range(0, n_rows, step):
         count = min(step, n_rows - start)
