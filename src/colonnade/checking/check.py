@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from colonnade.columns.raw import is_sectioned
+from colonnade.columns.raw import Companions, is_sectioned
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass, replace
 from colonnade.edit.index import Indexes
@@ -291,12 +291,13 @@ class Check:
             assert not is_sectioned(dataset)  # these are checked with the sparse arrays
             if self._claims_too_much(path, column, dataset):
                 return
-            if column.encoding is None and not isinstance(column.row_form, Lists):  # then the companion dataset is checked separately
+            # where the rows can be read without the companion, that is checked separately
+            if column.encoding is None and not isinstance(column.row_form, Lists):
                 rows = column.form.of if isinstance(column.form, Masked) else column.form
                 missing = self._read(ColumnReader(replace(column, form=rows), dataset))
             else:
                 missing = self._read(ColumnReader(column, dataset, companion))
-            if companion is not None and column.categories is not None and not isinstance(companion, pa.Array):
+            if companion is not None and column.categories is not None and not isinstance(companion, (pa.Array, Companions)):
                 self._read_categories(path, companion)
         except ColonnadeError as error:
             self.report(*rules_of(layout).unreadable(raw, column, error))

@@ -108,6 +108,7 @@ def _index_facts(index: IndexInfo) -> Facts:
         "bytes": index.bytes,
         "fresh": index.fresh,
         "trusted": index.trusted,
+        "state": index.state,
         "problem": index.problem,
     }
 
@@ -175,8 +176,8 @@ def _verified(table: Table) -> Facts:
 
 def _wrong(table: Table, index: Facts, findings: list[Finding]) -> list[str]:
     """The problems found in an index."""
-    path = f"{table.path.rstrip('/')}/_search_indexes/{index['name']}"
-    return [finding.message for finding in findings if finding.path == path and finding.severity != "note"]
+    ending = f"/{index['name']}"
+    return [one.message for one in findings if one.path.endswith(ending) and one.severity != "note"]
 
 
 def _show_verified(facts: Facts) -> None:

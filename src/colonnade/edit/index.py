@@ -134,7 +134,7 @@ class Indexes:
         """Every index with what is wrong with it. A correct index gets a receipt, a wrong one loses it."""
         for opened in self.open():
             key = self._place(opened.info.column, opened.info.name)
-            if opened.is_foreign:
+            if opened.is_foreign or opened.info.stale:
                 yield opened.info, []
                 continue
             if opened.index is None:

@@ -93,7 +93,8 @@ def other_places(keys: Keys, width: int, sizes: Sizes) -> Int64s | None:
         return None
     low, high = (part % np.uint64(sizes.m_bits) for part in _hashes(keys, width, sizes))
     steps = np.arange(sizes.k, dtype=np.uint64)
-    return ((low[:, None] + steps * high[:, None]) % np.uint64(sizes.m_bits)).astype(np.int64)
+    places: Int64s = ((low[:, None] + steps * high[:, None]) % np.uint64(sizes.m_bits)).astype(np.int64)
+    return places
 
 
 def _hashes(keys: Keys, width: int, sizes: Sizes) -> tuple[np.ndarray, np.ndarray]:
@@ -273,13 +274,14 @@ class BloomIndex(Index):
         filters, width = Part(self.dataset, 1), key_type(self.column).size
         for chunk, pieces in self._pieces(source):
             found, truth = filters.read(chunk, chunk + 1)[0], np.zeros(sizes.m_bits // 8, dtype=np.uint8)
-            other = truth.copy()
+            other, has_other = truth.copy(), False
             for keys in pieces:
                 truth |= make_filter(keys, width, sizes)
                 places = other_places(keys, width, sizes)
                 if places is not None:
+                    has_other = True
                     np.bitwise_or.at(other, places.reshape(-1) // 8, (1 << places.reshape(-1) % 8).astype(np.uint8))
-            if (other == found).all():
+            if has_other and (other == found).all():
                 continue
             for byte in np.flatnonzero(truth != found)[:1].tolist():
                 yield Wrong(f"chunk {chunk}, byte {byte}", int(found[byte]), int(truth[byte]))

@@ -27,7 +27,7 @@ from colonnade.model import (
 )
 from colonnade.nodes.attributes import OPTIONS_SET, Attributes, read_values
 from colonnade.nodes.elements import column_node
-from colonnade.nodes.paths import editable
+from colonnade.nodes.paths import editable, join_path
 from colonnade.table.attributes import check_names
 from colonnade.table.column import Column
 from colonnade.table.row_changes import ArrangedColumns, ChangeableRows
@@ -338,7 +338,7 @@ class Table(ChangeableRows, ArrangedColumns):
         """Compare every search index with its column; returns what is wrong, entry by entry. Correct indexes become
         trusted.
 
-        A legal index that is not supported here, such as one of an unknown kind, is a note.
+        A legal index that is not supported here, such as one of an unknown kind, is a note; so is a stale one.
 
         progress: called with the number of indexes verified so far and of all.
 
@@ -349,10 +349,13 @@ class Table(ChangeableRows, ArrangedColumns):
         []
         """
 
+        from colonnade.layouts.index_home import HOMES
+
         def verify() -> list[Finding]:
             indexes, findings = self._indexes(), []
+            home = HOMES[indexes.layout.index_revision]
             for done, (info, wrong) in enumerate(indexes.verify()):
-                path = f"{self._info.path.rstrip('/')}/_search_indexes/{info.name}"
+                path = join_path(join_path(self._info.path, home), info.name)
                 index = f"the index {info.kind} of column {info.column!r}"
                 findings += [Finding("S8", "error", path, f"{index} is wrong in {part}") for part in wrong[:20]]
                 if not info.fresh and not wrong:
