@@ -10,12 +10,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Booleans = NDArray[np.bool_]
+    Float64s = NDArray[np.float64]
     Int32s = NDArray[np.int32]
     Int64s = NDArray[np.int64]
     Octets = NDArray[np.uint8]
     UInt64s = NDArray[np.uint64]
 else:  # numpy.typing is not imported at run time
-    Booleans = Int32s = Int64s = Octets = UInt64s = np.ndarray
+    Booleans = Float64s = Int32s = Int64s = Octets = UInt64s = np.ndarray
 
 Image = np.ndarray  # elements of a dataset as HDF5 puts them into memory (`stored_dtypes`)
 

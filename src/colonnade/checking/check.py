@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 from functools import partial
 from pathlib import Path
+from types import NoneType
 from typing import TypeVar
 
 import pyarrow as pa
@@ -291,13 +292,13 @@ class Check:
             assert not is_sectioned(dataset)  # these are checked with the sparse arrays
             if self._claims_too_much(path, column, dataset):
                 return
-            # where the rows can be read without the companion, that is checked separately
-            if column.encoding is None and not isinstance(column.row_form, Lists):
+            is_list = isinstance(column.row_form, Lists)  # whose companion has their elements
+            if column.encoding is None and not is_list:  # then the companion dataset is checked separately
                 rows = column.form.of if isinstance(column.form, Masked) else column.form
                 missing = self._read(ColumnReader(replace(column, form=rows), dataset))
             else:
                 missing = self._read(ColumnReader(column, dataset, companion))
-            if companion is not None and column.categories is not None and not isinstance(companion, (pa.Array, Companions)):
+            if column.categories is not None and not isinstance(companion, (pa.Array, Companions, NoneType)):
                 self._read_categories(path, companion)
         except ColonnadeError as error:
             self.report(*rules_of(layout).unreadable(raw, column, error))

@@ -23,7 +23,7 @@ from colonnade.cli.text import (
     value_text,
 )
 from colonnade.errors import ColonnadeError
-from colonnade.model import ColumnInfo
+from colonnade.model import ColumnInfo, Lists
 from colonnade.pager.options import Links
 from colonnade.row_files.plain import plain_value, plain_values
 from colonnade.table import Column, Table
@@ -89,6 +89,7 @@ def _stored_column_facts(column: Column) -> Facts:
         "stored_bytes": column.stored_bytes,
         "raw_bytes": stored.n_rows * stored.type.size,
         "variable_length": stored.leads_elsewhere,
+        "target": column._target_path(),
         "problem": stored.problem,
     }
 
@@ -147,11 +148,20 @@ def _show_stored_columns(console: Console, columns: list[Facts]) -> None:
 def _stored_column_cells(column: Facts) -> tuple[Text, ...]:
     return (
         name_cell(column),
-        lines(cell(column["type"]), cell(units_text(column["units"]), "dim"), cell(column["problem"], "red")),
+        lines(
+            cell(column["type"]),
+            cell(units_text(column["units"]), "dim"),
+            cell(_target_text(column["target"]), "dim"),
+            cell(column["problem"], "red"),
+        ),
         cell("a mask" if column["masked"] else "NA of R" if column["encoding"] == "r" else _fill_text(column["fill"])),
         lines(cell(_storage_text(column)), cell(_filters_text(column), "dim")),
         cell(size_text(column["stored_bytes"])),
     )
+
+
+def _target_text(path: str | None) -> str:
+    return f"row numbers of {path}" if path is not None else ""
 
 
 def _fill_text(fill: object) -> str:
@@ -208,15 +218,22 @@ def _schema_column(column: Column) -> Facts:
         "label": column.info.is_label,
         "type": type_word(column.dtype),
         "arrow_type": str(column.dtype),
-        "hdf5_type": str(column.stored_type),
+        "hdf5_type": _stored_text(column.info),
         "units": column.units,
         "units_vocabulary": column.units_vocabulary,
         "description": column.description,
         "ordered": column.ordered,
+        "target": column._target_path(),
         "categories": categories,
         "n_categories": _n_categories(column.info),
         "problem": column.info.problem or problem,
     }
+
+
+def _stored_text(column: ColumnInfo) -> str:
+    """How the rows are stored: the HDF5 datatype, or for lists how they are put together."""
+    rows = column.row_form
+    return f"lists of {_stored_text(rows.items)}" if isinstance(rows, Lists) else str(column.type)
 
 
 def _n_categories(column: ColumnInfo) -> int | None:
@@ -264,7 +281,12 @@ def _schema_cells(column: Facts) -> tuple[Text, ...]:
         name_cell(column),
         lines(cell(column["type"]), cell(f"as {column['hdf5_type']}", "dim")),
         lines(cell(column["units"]), cell(vocabulary, "dim")),
-        lines(cell(column["description"]), cell(_categories_text(column), "dim"), cell(column["problem"], "red")),
+        lines(
+            cell(column["description"]),
+            cell(_target_text(column["target"]), "dim"),
+            cell(_categories_text(column), "dim"),
+            cell(column["problem"], "red"),
+        ),
     )
 
 

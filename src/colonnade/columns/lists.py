@@ -1,4 +1,4 @@
-"""Columns of lists, read and written: a dataset of offsets, and the elements in a column of their own, of any form.
+"""Columns of lists, read: a dataset of offsets, and the elements in a column of their own, of any form.
 
 Row i holds the elements from offset i to offset i + 1. A dataset that is as long as the column lacks the first offset,
 which is 0; one that is longer may have offsets after the last row, which mean nothing. Missing lists are marked by a
@@ -15,17 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import limits
-from colonnade.arrays import Int64s, distinct
-from colonnade.columns.arrow_types import plain_array
+from colonnade.arrays import Float64s, Int64s, distinct
 from colonnade.columns.decode import corrupt_row
 from colonnade.columns.keys import Keys, Numbers
-from colonnade.columns.mapping import plain_type
 from colonnade.columns.missing import Mask
 from colonnade.columns.raw import cut, refuse_unreadable, runs
-from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError
-from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
-from colonnade.nodes import Dataset, EditableGroup
+from colonnade.model import ColumnInfo
+from colonnade.nodes import Dataset
 from colonnade.nodes.elements import MOST_UNSTORED, claims_too_much, dataset_column
 from colonnade.selection import RowNumbers, Rows
 
@@ -42,22 +39,6 @@ class ListSpans(NamedTuple):
 
     starts: ListOffsets
     ends: ListOffsets
-
-
-class EncodedLists(NamedTuple):
-    """Lists as they are stored: the end of each, their elements, and which lists are missing (these are empty)."""
-
-    ends: ListOffsets
-    values: pa.Array
-    missing: Mask | None
-
-
-def encode_lists(array: pa.Array, n_before: int) -> EncodedLists:
-    """Lists as stored after `n_before` elements."""
-    missing: Mask = array.is_null().to_numpy(zero_copy_only=False)
-    lengths = np.diff(np.asarray(array.offsets)).astype(np.int64)
-    lengths[missing] = 0
-    return EncodedLists(n_before + np.cumsum(lengths), array.flatten(), missing if missing.any() else None)
 
 
 class ListsDecoder:
@@ -199,23 +180,24 @@ class ListsFetcher:
             for begin, end in runs(n_bytes, limits.now.piece_bytes):
                 yield first + begin, first + end
 
-    def element_bytes(self, rows: Rows) -> np.ndarray:
+    def element_bytes(self, rows: Rows) -> Float64s:
         """The bytes that the elements of these rows take in memory, given increasing and distinct."""
-        is_gapless = isinstance(rows, range) and rows.step == 1
-        return self._bytes_of(self.fetch(rows.start, len(rows)) if is_gapless else self.take(np.asarray(rows)))
+        if isinstance(rows, range) and rows.step == 1:
+            return self._bytes_of(self.fetch(rows.start, len(rows)))
+        return self._bytes_of(self.take(np.asarray(rows)))
 
-    def _bytes_of(self, spans: ListSpans) -> np.ndarray:
+    def _bytes_of(self, spans: ListSpans) -> Float64s:
         """The bytes that the elements of each list take in memory, also of lists inside them; wrong offsets count as
         they are."""
         lengths = np.maximum(spans.ends - spans.starts, 0).astype(np.float64)
         inside = self._values.lists
-        if inside is None or not len(lengths):
-            return lengths * self._values.column.type.size
-        return lengths * _BYTES_OF_OFFSET + inside.bytes_between(spans)
+        size = self._values.column.type.size if inside is None else _BYTES_OF_OFFSET
+        n_bytes: Float64s = lengths * size
+        return n_bytes if inside is None else n_bytes + inside.bytes_between(spans)
 
-    def bytes_between(self, outer: ListSpans) -> np.ndarray:
+    def bytes_between(self, outer: ListSpans) -> Float64s:
         """The bytes that the lists in each of these ranges of rows take; 0 for ranges that are not of this column."""
-        n_bytes = np.zeros(len(outer.starts))
+        n_bytes: Float64s = np.zeros(len(outer.starts))
         last = self._column.n_rows
         good = np.flatnonzero((outer.starts >= 0) & (outer.ends > outer.starts) & (outer.ends <= last))
         if not len(good):
@@ -225,7 +207,7 @@ class ListsFetcher:
         return n_bytes
 
     def _first_elements(self, rows: RowNumbers) -> ListOffsets:
-        """The first element of these lists, in any order; that of the list after the last is where the last one ends."""
+        """The first element of these lists, in any order; of the list after the last one, where that one ends."""
         at = rows + self._shift
         needed = distinct(at[at >= 0])
         firsts = np.zeros(len(rows), dtype=np.int64)
@@ -249,59 +231,3 @@ def offsets_column(column: ColumnInfo, dataset: Dataset) -> ColumnInfo:
     if info.type.kind != "integer" or n_offsets < column.n_rows:
         raise FormatError(f"column {name!r} has no offsets of its {column.n_rows} lists", column=name)
     return dataset_column(f"{name} (offsets)", info, min(n_offsets, column.n_rows + 1))
-
-
-# -- Write a column of lists: offsets, elements, and a mask once a list is missing --
-
-
-class WrittenLists(NamedTuple):
-    """The parts of a column of lists that was written."""
-
-    offsets: WrittenColumn
-    values: WrittenColumn | WrittenLists
-    mask: WrittenColumn | None
-
-
-class ListsWriter:
-    """Writes one column of lists into a group: `<name>` for the offsets, `<name>_values`, and perhaps `<name>_mask`."""
-
-    def __init__(self, name: str, kind: pa.DataType, options: ColumnOptions) -> None:
-        self.name, self._kind = name, plain_type(kind)
-        self._options = ColumnOptions(fill=None, chunk_rows=options.chunk_rows, filters=options.filters)
-        self._offsets = ColumnWriter(name, pa.int64(), self._options, is_companion=True)
-        item = self._kind.value_type
-        writer = ListsWriter if pa.types.is_list(item) else ColumnWriter
-        self._values: ListsWriter | ColumnWriter = writer(f"{name}_values", item, options)
-        self._mask: ColumnWriter | None = None
-        self._n_rows = self._n_values = 0
-
-    def start(self, group: EditableGroup, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
-        """Create the datasets. The parameters are those of ColumnWriter.start."""
-        self._group, self._most_rows = group, most_rows
-        encoded = encode_lists(plain_array(sample, self._kind), 0)
-        self._offsets.start(group, pa.array(encoded.ends), n_rows, most_rows)
-        self._values.start(group, encoded.values, None, most_rows)
-
-    def write(self, array: pa.Array) -> None:
-        """Take the next rows."""
-        encoded = encode_lists(plain_array(array, self._kind), self._n_values)
-        if encoded.missing is not None and self._mask is None:
-            self._start_mask()
-        self._offsets.write(pa.array(encoded.ends))
-        self._values.write(encoded.values)
-        if self._mask is not None:
-            self._mask.write(array.is_null())
-        self._n_rows += len(array)
-        self._n_values += len(encoded.values)
-
-    def finish(self) -> WrittenLists:
-        """Write what is left and return how the column is stored."""
-        mask = None if self._mask is None else self._mask.finish()
-        return WrittenLists(self._offsets.finish(), self._values.finish(), mask)
-
-    def _start_mask(self) -> None:
-        """Begin a mask; none of the rows so far is missing."""
-        self._mask = ColumnWriter(f"{self.name}_mask", pa.bool_(), self._options, is_companion=True)
-        self._mask.start(self._group, pa.array([], pa.bool_()), None, self._most_rows)
-        for start in range(0, self._n_rows, DEFAULT_CHUNK_ROWS):
-            self._mask.write(pa.array(np.zeros(min(DEFAULT_CHUNK_ROWS, self._n_rows - start), dtype=bool)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -205,8 +205,7 @@ class ColumnReader:
         """The offsets of a column of lists; None for another column."""
         if not isinstance(self.column.row_form, Lists) or self.column.problem is not None:
             return None
-        lists: ListsFetcher = self._fetcher.rows if self.column.is_masked else self._fetcher
-        return lists
+        return cast("ListsFetcher", getattr(self._fetcher, "rows", self._fetcher))
 
     @property
     def is_open_to_rows(self) -> bool:
@@ -387,6 +386,8 @@ def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> AnyOpened:
             from colonnade.columns.slabs import SlabDecoder, SlabFetcher
 
             return Opened(SlabFetcher(column, stored.as_dataset), SlabDecoder(column, kind))
+        case Lists() if column.problem is not None:  # nothing can be read, so the elements are not opened
+            return Opened(stored.rows(column), PlainDecoder(column, kind))
         case Lists(items, as_text):
             from colonnade.columns.lists import ListsDecoder, ListsFetcher, TextsDecoder, offsets_column
 

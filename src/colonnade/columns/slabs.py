@@ -1,4 +1,4 @@
-"""Columns that are arrays of rank 2 or more, read: each row is what the array holds at one index of its first dimension.
+"""Columns that are arrays of rank 2 or more, read: a row is all that the array has at one index of its first dimension.
 
 Rows are fixed-size lists, one inside the other for each further dimension. Only the chunks that hold the rows are read.
 """

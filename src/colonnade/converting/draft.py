@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TypedDict, Unpack
 
 from colonnade.anndata.objects import refuse_broken
 from colonnade.converting.rows import rows_of
-from colonnade.dataclass import dataclass
+from colonnade.dataclass import dataclass, replace
 from colonnade.edit.create import Draft, TableOptions, prepare
 from colonnade.errors import DataError, UsageError
 from colonnade.layouts import Layout, named_layout
@@ -17,7 +18,7 @@ from colonnade.layouts.conversion import (
     copy_user_attributes,
     open_node,
 )
-from colonnade.model import Progress
+from colonnade.model import Progress, TableInfo
 from colonnade.nodes import EditableNode
 from colonnade.nodes.paths import editable, group_at
 from colonnade.table import File, Table
@@ -32,12 +33,16 @@ class LayoutOptions(TypedDict):
 
 @dataclass
 class TableDraft:
-    """A table that was checked and can be written. `names` are the new names of its columns."""
+    """A table that was checked and can be written. `names` are the new names of its columns.
+
+    left_out: the columns that are not written, and why.
+    """
 
     table: Table
     source: SourceTable
     draft: Draft
     names: dict[str, str]
+    left_out: dict[str, str]
 
     def write(self, file: File, path: str, progress: Progress | None) -> None:
         """Write the table into a new file, with its user attributes; progress counts rows."""
@@ -71,12 +76,24 @@ def source_table(table: Table) -> SourceTable:
 
 def draft_table(table: Table, layout: str, **options: Unpack[LayoutOptions]) -> TableDraft:
     """Check a table; what the layout cannot hold is refused with the column's path."""
-    _refuse_unfit(table)
     target, source = named_layout(layout), source_table(table)
+    left_out = table._layout.conversion.left_out(source)
+    if left_out is None:
+        _refuse_unfit(table)
+    else:
+        source = replace(source, info=_without(source.info, left_out))
     target.conversion.check(source)
     names = target.conversion.new_names(source)
     draft = _prepare(table, source, target, names, options)
-    return TableDraft(table, source, draft, names)
+    return TableDraft(table, source, draft, names, left_out or {})
+
+
+def _without(info: TableInfo, names: Collection[str]) -> TableInfo:
+    """The description of a table without some columns."""
+    columns, labels = (
+        tuple(column for column in members if column.name not in names) for members in (info.columns, info.labels)
+    )
+    return replace(info, columns=columns, labels=labels)
 
 
 def _prepare(table: Table, source: SourceTable, target: Layout, names: dict[str, str], options: LayoutOptions) -> Draft:
@@ -84,10 +101,10 @@ def _prepare(table: Table, source: SourceTable, target: Layout, names: dict[str,
     former, conversion = table._layout.conversion, target.conversion
     columns = {
         names[column.name]: conversion.column_options(source, column, former.strings(source, column.name))
-        for column in table.info.members
+        for column in source.info.members
     }
     rows = rows_of(table, names, conversion.row_check(source))
-    labels = [names[label] for label in table.info.label_names]
+    labels = [names[label] for label in source.info.label_names]
     try:
         return prepare(
             rows,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from colonnade.converting import row_files
-from colonnade.converting.draft import LayoutOptions, TableDraft, draft_table
+from colonnade.converting.draft import LayoutOptions, TableDraft, draft_table, source_table
 from colonnade.converting.indexes import indexes_of
 from colonnade.dataclass import dataclass
 from colonnade.edit.sparse_copy import MovingArrays
@@ -223,9 +223,11 @@ class _Conversion:
             if has_layout or table._layout.conversion.is_copied(source._handle.library_root, path, paths):
                 self.done.copied.append(path)
                 continue
-            _refuse_what_would_be_lost(table)
-            self.drafts[path] = draft_table(table, layout, **options)
-            self.sizes[path] = sum(table._stored_bytes(name) for name in table.info.by_name)
+            _refuse_second_name(table)
+            others = _other_objects(table)
+            draft = self.drafts[path] = draft_table(table, layout, **options)
+            self._note_left_out(draft, others)
+            self.sizes[path] = sum(table._stored_bytes(name) for name in draft.names)
         self.done.tables = list(self.drafts)
 
     def run(self, target: str | os.PathLike[str], progress: Progress | None) -> Converted:
@@ -246,6 +248,15 @@ class _Conversion:
                     known.conversion.mark_parent(editable(group_at(file._handle.root, path)), name == self.done.layout)
         return self.done
 
+    def _note_left_out(self, draft: TableDraft, others: Collection[str]) -> None:
+        """Note what of a table and its group is not in the target."""
+        path = draft.table.path
+        for name, why in draft.left_out.items():
+            self.done.notes.append(f"{path}: column {name!r} was left out: {why}")
+        for name in others:
+            where = join_path(path, name)
+            self.done.notes.append(f"{where} was left out: it is in the group of a table, but not part of it")
+
     def _build_indexes(self, draft: TableDraft, file: File, path: str) -> None:
         indexes = indexes_of(draft.table)
         self.done.notes += indexes.build(file, path, draft.names)
@@ -264,18 +275,25 @@ class _Conversion:
                 file._handle.change_bytes(lambda stream: arrays.put_copies(stream, file.name, places))
 
 
-def _refuse_what_would_be_lost(table: Table) -> None:
-    """Refuse a table whose group holds other objects, or has a second name: neither would be copied."""
+def _other_objects(table: Table) -> list[str]:
+    """The names of objects in the group of a table that are no part of it. They would not be copied, so they are
+    refused, unless the layout is one whose tables are converted as far as possible."""
     group, path = table._group, table.path
     own = table._layout.own_objects(group)
     foreign = sorted(child.name for child in group.children() if child.name not in own)
-    if foreign:
+    if foreign and table._layout.conversion.left_out(source_table(table)) is None:
         where = ", ".join(join_path(path, name) for name in foreign[:5])
         raise UsageError(
             f"cannot convert {where}: it is in the group of a table, but not part of it. Move it elsewhere first",
             path=path,
         )
-    if path != "/" and group.is_shared:
+    return foreign
+
+
+def _refuse_second_name(table: Table) -> None:
+    """Refuse a table whose group has a second name, which would not be copied."""
+    path = table.path
+    if path != "/" and table._group.is_shared:
         raise UsageError(f"{path} has a second name (a hard link), which would be lost: unlink it first", path=path)
 
 

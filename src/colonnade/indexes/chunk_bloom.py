@@ -286,7 +286,6 @@ class BloomIndex(Index):
             for byte in np.flatnonzero(truth != found)[:1].tolist():
                 yield Wrong(f"chunk {chunk}, byte {byte}", int(found[byte]), int(truth[byte]))
 
-
     def _pieces(self, source: KeySource) -> Iterator[tuple[int, Iterator[Keys]]]:
         """Each filter with the keys in it: those of its chunk, or of a column without chunks, some rows at a time."""
         if self.revision == "july" and source.column.chunk_rows is None:

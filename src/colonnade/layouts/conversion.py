@@ -110,6 +110,10 @@ class Conversion:
         """The path of the table whose search indexes belong to this table; usually its own."""
         return table.path
 
+    def left_out(self, _table: SourceTable) -> dict[str, str] | None:
+        """The columns that are not converted, and why. None: a table with anything that would be lost is refused."""
+        return None
+
     # -- as the layout that a table gets --
 
     def check(self, _table: SourceTable) -> None:

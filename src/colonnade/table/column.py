@@ -137,6 +137,16 @@ class Column(Sealed):
         return self.info.labels
 
     @property
+    def target(self) -> Table | None:
+        """The table whose row numbers this column holds, in files that say so (NWB); None for other columns."""
+        path = self._target_path()
+        return None if path is None else self._table._file[path]
+
+    def _target_path(self) -> str | None:
+        table = self._table
+        return table._file._consistent(lambda: table._layout.row_target(table._group, table._column(self.name)))
+
+    @property
     def n_rows(self) -> int:
         """The number of rows."""
         return self.info.n_rows

@@ -358,9 +358,11 @@ class _Description:
         wanted = self._label_names(columns)
         if not wanted:
             return ()
-        named = {name: columns.named(name) for name in wanted if name in columns.names} if isinstance(
-            columns, LazyColumns
-        ) else {column.name: column for column in columns}
+        named = (
+            {name: columns.named(name) for name in wanted if name in columns.names}
+            if isinstance(columns, LazyColumns)
+            else {column.name: column for column in columns}
+        )
         found: list[ColumnInfo] = []
         for name in wanted:
             column = named.get(name)

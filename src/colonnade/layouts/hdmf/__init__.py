@@ -61,7 +61,7 @@ LAYOUT = Layout(
     is_table=_is_table,
     load_reading=_reading,
     load_indexes=_indexes,
-
+    load_rules=_rules,
     load_conversion=_conversion,
     companions=names.companions,
     row_target=_row_target,

@@ -188,7 +188,7 @@ def _described(name: str, parts: _Parts) -> ColumnInfo:
     column = _described_values(f"{name} (values)" if is_list else name, parts, name)
     for level, index in enumerate(parts.indexes, start=1):
         info, n_lists = header_of(index, "its VectorIndex")
-        if info.type.kind != "integer":
+        if info.type.kind != "integer" or info.type.size > 8:
             raise Unfit(f"its VectorIndex holds {info.type}, not integers")
         own = f"{name} (lists)" if level < len(parts.indexes) else name
         lists = dataset_column(own, info, n_lists)
@@ -216,7 +216,7 @@ def _described_values(own: str, parts: _Parts, name: str) -> ColumnInfo:
         return replace(column, type=stored, form=Slabs())
     if parts.elements is None:
         return column
-    if info.type.kind != "integer":
+    if info.type.kind != "integer" or info.type.size > 8:
         raise Unfit(f"an EnumData holds {info.type}, not integer codes")
     categories, n_categories = header_of(parts.elements, "its dataset of elements")
     found = CategoriesInfo(names.elements_name(name), categories.type, n_categories, ordered=False)

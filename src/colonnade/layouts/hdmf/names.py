@@ -15,6 +15,7 @@ TYPES = ("neurodata_type", "data_type")
 ELEMENT_IDENTIFIERS = "ElementIdentifiers"
 VECTOR_INDEX = "VectorIndex"
 ENUM_DATA = "EnumData"
+REGION = "DynamicTableRegion"
 DESCRIPTION = "description"
 UNITS = ("unit", "units")
 TABLE = "table"

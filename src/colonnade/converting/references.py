@@ -1,0 +1,74 @@
+"""References in rows that go into another file: turned into paths, from which they are made again there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade import compute as pc
+from colonnade.columns.arrow_types import ReferenceType, TargetType
+from colonnade.errors import CorruptError
+from colonnade.nodes import Node
+
+_TO_OBJECT = TargetType("object_reference")
+_MOST_KEPT = 65_536  # paths that are looked up only once, however often they are referred to
+
+
+def movable_type(kind: pa.DataType) -> pa.DataType:
+    """The type of these values with paths in place of references to objects, also in lists and structs."""
+    if isinstance(kind, ReferenceType) and kind.kind == "object_reference":
+        return _TO_OBJECT
+    if pa.types.is_list(kind):
+        return pa.list_(movable_type(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(movable_type(field.type)) for field in kind])
+    return kind
+
+
+class ReferencePaths:
+    """The paths of the objects that references of a file lead to."""
+
+    def __init__(self, node: Node) -> None:
+        """node: any object of the file."""
+        self._node = node
+        self._known: dict[bytes, str] = {}
+
+    def moved(self, array: pa.Array, name: str, first_row: int) -> pa.Array:
+        """The values of a column with paths in place of references to objects, as `movable_type` has them."""
+        kind = array.type
+        wanted = movable_type(kind)
+        if wanted == kind:
+            return array
+        if isinstance(kind, ReferenceType):
+            return self._paths(array, name, first_row)
+        missing = array.is_null() if array.null_count else None
+        if pa.types.is_list(kind):
+            lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+            offsets = np.zeros(len(array) + 1, dtype="i4")
+            np.cumsum(lengths, out=offsets[1:])
+            values = self.moved(array.flatten(), name, first_row)
+            return pa.ListArray.from_arrays(pa.array(offsets), values, mask=missing)
+        parts = [
+            self.moved(array.field(number), f"{name}.{field.name}", first_row) for number, field in enumerate(kind)
+        ]
+        return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=missing)
+
+    def _paths(self, array: pa.Array, name: str, first_row: int) -> pa.Array:
+        paths: list[dict[str, str | None] | None] = []
+        for row, data in enumerate(array.storage.to_pylist()):
+            path = None if data is None or not any(data) else self._path_of(data)
+            if path == "":
+                raise CorruptError("the reference leads to no object of the file", column=name, row=first_row + row)
+            paths.append(None if path is None else {"path": path, "selection": None})
+        return pa.ExtensionArray.from_storage(_TO_OBJECT, pa.array(paths, _TO_OBJECT.storage_type))
+
+    def _path_of(self, data: bytes) -> str:
+        """The path of the object that a reference leads to; empty if it leads to none."""
+        path = self._known.get(data)
+        if path is None:
+            target = self._node.find_target("object_reference", data)
+            path = (None if target is None else target.node.full_path()) or ""
+            if len(self._known) >= _MOST_KEPT:
+                self._known.clear()
+            self._known[data] = path
+        return path

@@ -1,0 +1,52 @@
+"""A DynamicTable as its rules check it: attributes, members and headers exactly as stored."""
+
+from __future__ import annotations
+
+from colonnade.layouts.hdmf import names
+from colonnade.layouts.hdmf.describe import describe
+from colonnade.layouts.raw_node import RawNode, raw_member
+from colonnade.model import TableInfo
+from colonnade.nodes import Group
+
+
+class RawDynamicTable(RawNode):
+    """A DynamicTable, and the description that readers get.
+
+    values: whether rules may read values. bytes_read: the stored size of those that they have read. broken: the
+    columns whose values are known to be wrong.
+    """
+
+    def __init__(self, group: Group, path: str, info: TableInfo, values: bool) -> None:
+        super().__init__(group, path, "group")
+        self.group, self.info, self.values = group, info, values
+        self.bytes_read = 0
+        self.broken: set[str] = set()
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.info.members)
+
+    @property
+    def n_attributes(self) -> int:
+        return sum(self.attribute(name) is not None for name in names.GROUP_ATTRIBUTES)
+
+    def checked_columns(self) -> set[str]:
+        """The names of the columns whose values are to be checked: those of which the rules found nothing wrong."""
+        return {column.name for column in self.info.members} - self.broken
+
+    def listed(self) -> list[str] | None:
+        """The names in `colnames`, repeated ones too; None if it is not a list of strings."""
+        attribute = self.attribute(names.COLUMN_LIST)
+        if attribute is None or attribute.problem is not None:
+            return None
+        if not attribute.is_text:
+            return [] if attribute.shape == (0,) else None
+        return attribute.texts()
+
+    def member(self, name: str) -> RawNode | None:
+        return raw_member(self, name)
+
+
+def inspect(group: Group, path: str, values: bool) -> RawDynamicTable:
+    """The table as its rules check it. Raises what `describe` raises."""
+    return RawDynamicTable(group, path, describe(group, path), values)
