@@ -35,8 +35,7 @@ from colonnade.selection import Selection
 from colonnade.stored_dtypes import raw_dtype
 
 IndexRevision = Literal["april", "july"]
-"""The revision of HEP001 that says how an index is stored: April 2026 (also where other layouts keep indexes), July 2026
-(H5Col)."""
+"""The revision of HEP001 that says how an index is stored: April 2026 (in other layouts too), or July 2026 (H5Col)."""
 Digests = dict[str, Sequence[str]]
 """The digests of the blocks of each part of an index ("attributes", "", "values")."""
 

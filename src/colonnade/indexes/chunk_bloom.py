@@ -3,8 +3,8 @@
 In: a column, one chunk at a time. Out: the chunks that may hold one of the requested values.
 Invariant: if a filter lacks a bit of a value, its chunk does not hold the value; a filter proves nothing else. Missing
 rows and NaN are not added to filters.
-In April's revision the two hashes of a value have two seeds; in July's they are the halves of one hash, whose seed is an
-attribute. There m_bits is written as a power of two: for others, readers differ (see `other_places`).
+In April's revision the two hashes of a value have two seeds; in July's they are the halves of one hash, whose seed is
+an attribute. There m_bits is written as a power of two: for others, readers differ (see `other_places`).
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ def bit_places(keys: Keys, width: int, sizes: Sizes) -> Int64s:
     """The positions of the k bits of each present key."""
     low, high = _hashes(keys, width, sizes)
     steps = np.arange(sizes.k, dtype=np.uint64)
-    return ((low[:, None] + steps * high[:, None]) % np.uint64(sizes.m_bits)).astype(np.int64)
+    places: Int64s = ((low[:, None] + steps * high[:, None]) % np.uint64(sizes.m_bits)).astype(np.int64)
+    return places
 
 
 def other_places(keys: Keys, width: int, sizes: Sizes) -> Int64s | None:

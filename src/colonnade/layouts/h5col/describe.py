@@ -116,10 +116,9 @@ class _Description:
 
     def table(self) -> TableInfo:
         version = self._version()
-        columns = self._lazy_columns() if self.lazy and not self.is_draft else None
-        is_lazy = columns is not None
-        if columns is None:
-            columns = self._all_columns()
+        lazy = self._lazy_columns() if self.lazy and not self.is_draft else None
+        is_lazy = lazy is not None
+        columns: Sequence[ColumnInfo] = self._all_columns() if lazy is None else lazy
         labels = self._labels(columns)
         if self.is_draft and self.order is not None:  # labels did not have to be columns
             columns = tuple(c for c in columns if not c.is_label or c.name in self.listed)
