@@ -116,6 +116,8 @@ class _Init:
         for base in cls.__mro__:
             if base.__dict__.get("__init__") is self:
                 setattr(base, "__init__", _init_of(base, self._members, self._frozen))  # noqa: B010
+                cls = base  # a class that extends it may have an `__init__` of its own, which calls this one
+                break
         init: Callable[..., None] = getattr(cls, "__init__")  # noqa: B009
         return init
 

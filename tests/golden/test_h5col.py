@@ -9,9 +9,12 @@ import hashlib
 import json
 import math
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import h5py
+import numpy as np
 import pytest
 
 import colonnade as cn
@@ -197,3 +200,153 @@ def test_references_out_of_the_file_are_not_followed() -> None:
         assert {str(column.problem) for column in table.info.members if column.problem} == {
             "its CATEGORIES does not refer to a dataset (rule JK3)"
         }
+
+
+# -- rules --
+
+BAD = [(f, p) for f, p in TABLES if f.startswith("wrong") and not (f.startswith("wrong_4") and p in NOT_A_TABLE)]
+RULE_OF: dict[str, set[str]] = {  # where the manifest names a rule of readers, or one that another one includes
+    "/nrows_too_large": {"JC6"},
+    "/mask_integers": {"JB2"},
+    "/index_on_list": {"JL11", "JS2"},
+    "/list_leaf_codes": {"JL14"},
+    "/huge_nrows": {"JT3"},
+    "/huge_claim": {"H1"},
+    "/cycle": {"JX4"},
+    "/deep": {"JX4"},
+    "/external_link": {"JL3", "JC1"},
+    "/std_refs": {"JK3"},
+    "/v1_9": set(),
+    "/v1_0_3": set(),
+}
+
+
+def rules_of(file: str, path: str) -> set[str]:
+    """The rules that a table breaks. It is one finding per table that references are of the older form."""
+    with cn.open(FOLDER / file) as opened:
+        return {finding.rule for finding in cn.check(opened, path, deep=True) if finding.rule != "JR1"}
+
+
+@pytest.mark.parametrize(("file", "path"), BAD)
+def test_what_is_wrong_is_found_by_its_rule(file: str, path: str) -> None:
+    named = set(expected(file, path)["rule"].split()) - {"JX"}
+    wanted = {"S8"} if file.startswith("wrong_1") else RULE_OF.get(path, named)
+    assert wanted <= rules_of(file, path) and (wanted or not rules_of(file, path))
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if not file.startswith(("wrong", "14_", "13_pair_april"))])
+def test_what_is_right_has_no_errors(file: str) -> None:
+    findings = cn.check(FOLDER / file, deep=True)
+    assert {finding.severity for finding in findings} <= {"warning", "note"}
+    allowed = {"JR1", "JT5"} if file == "06_labels.h5" else {"JR1", "JT1", "JT2"}
+    assert {finding.rule for finding in findings if finding.severity == "warning"} <= allowed
+
+
+def test_a_file_to_the_letter_has_no_findings() -> None:
+    assert cn.check(FOLDER / "10_strict.h5", deep=True) == []
+
+
+def reserved_name(table: h5py.Group) -> None:
+    table.move("x", "TITLE")
+    table.attrs["column-order"] = np.array([b"TITLE"])
+
+
+def text_of_variable_length(table: h5py.Group) -> None:
+    table.attrs["TITLE"] = "a title"
+
+
+def no_fill(table: h5py.Group) -> None:
+    del table["x"]
+    table.create_dataset("x", data=np.arange(3), chunks=(2,), maxshape=(None,))
+
+
+def fill_that_is_no_member(table: h5py.Group) -> None:
+    del table["x"]
+    enum = h5py.enum_dtype({"OK": 0, "BAD": 1}, basetype="i1")
+    table.create_dataset("x", data=np.zeros(3, "i1"), dtype=enum, chunks=(2,), fillvalue=7)
+
+
+def codes_of_floats(table: h5py.Group) -> None:
+    labels = table.create_group("CATEGORIES").create_dataset("x", data=np.array([b"a"]))
+    table["x"].attrs["CATEGORIES"] = labels.ref
+
+
+def list_without_class(table: h5py.Group) -> None:
+    table.create_group("l")
+    table.attrs["column-order"] = np.array([b"x", b"l"])
+
+
+def values_of_another_class(table: h5py.Group) -> None:
+    column = table.create_group("l")
+    column.attrs.update({"CLASS": np.bytes_("LIST_COLUMN"), "KIND": np.bytes_("OFFSETS")})
+    column.create_dataset("OFFSETS", data=np.zeros(4, "u8"))
+    column.create_group("VALUES").attrs["CLASS"] = np.bytes_("OTHER")
+    table.attrs["column-order"] = np.array([b"x", b"l"])
+
+
+BREAKS: dict[str, tuple[str, Callable[[h5py.Group], None]]] = {
+    "a reserved name": ("JN1", reserved_name),
+    "text of variable length": ("JT4", text_of_variable_length),
+    "no fill": ("JM1", no_fill),
+    "an enum without MISSING": ("JM6", fill_that_is_no_member),
+    "codes of floats": ("JK1", codes_of_floats),
+    "a list without CLASS": ("JL1", list_without_class),
+    "values of another class": ("JL5", values_of_another_class),
+}
+
+
+def small_table(path: Path) -> h5py.Group:
+    """The smallest table without findings, in an open file."""
+    file = h5py.File(path, "w", libver=("v112", "v112"))
+    table = file.create_group("t")
+    table.create_dataset("x", data=np.array([0.5, 1.5, 2.5]), chunks=(2,), maxshape=(None,), fillvalue=9.96e36)
+    table.attrs["NROWS"] = np.uint64(3)
+    table.attrs["column-order"] = np.array([b"x"])
+    for name, size, text in (("VERSION", 4, "1.0"), ("CLASS", 13, "COLUMN_TABLE")):
+        kind = h5py.h5t.C_S1.copy()
+        kind.set_size(size)
+        made = h5py.h5a.create(table.id, name.encode(), kind, h5py.h5s.create(h5py.h5s.SCALAR))
+        made.write(np.array(text.encode(), f"S{size}"), mtype=kind)
+    return table
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_other_rules_are_broken_one_by_one(name: str, tmp_path: Path) -> None:
+    rule, change = BREAKS[name]
+    table = small_table(tmp_path / "t.h5")
+    table.file.flush()
+    with table.file:
+        change(table)
+    assert rule in {finding.rule for finding in cn.check(tmp_path / "t.h5", deep=True)}
+
+
+def test_the_smallest_table_has_no_findings(tmp_path: Path) -> None:
+    with small_table(tmp_path / "t.h5").file:
+        pass
+    assert cn.check(tmp_path / "t.h5", deep=True) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [("/order_misses", "JT5"), ("/order_unknown", "JT5"), ("/orphan_categories", "JK4"), ("/label_differs", "JI3")],
+)
+def test_fix_corrects_what_needs_no_data(path: str, rule: str, tmp_path: Path) -> None:
+    copy = copy_of("wrong_2_rules.h5", tmp_path)
+    before = expected("wrong_2_rules.h5", path)["values"]
+    with cn.open(copy, "r+") as opened:
+        assert rule in {finding.rule for finding in cn.check(opened, path)}
+        cn.fix(opened)
+        assert rule not in {finding.rule for finding in cn.check(opened, path)}
+        for name, values in before.items():
+            assert plain(opened[path][name].to_arrow().to_pylist()) == plain(values)
+
+
+def test_fix_builds_stale_and_false_indexes_again(tmp_path: Path) -> None:
+    for file in ("09_tokens.h5", "wrong_1_false_indexes.h5"):
+        copy = copy_of(file, tmp_path)
+        with cn.open(copy, "r+") as opened:
+            cn.fix(opened)
+        with cn.open(copy) as opened:
+            for path in opened.tables():
+                assert {finding.rule for finding in cn.check(opened, path, deep=True)} <= {"JR1", "JT1"}, path
+                assert {index.state for index in opened[path].indexes} <= {"trusted"}, path

@@ -239,3 +239,17 @@ def test_members_that_are_not_arguments_cannot_be_replaced() -> None:
     assert quick_replace(make(1), start=5) == make(5)
     with pytest.raises(TypeError, match="seen of Counter cannot be changed: it is not an argument"):
         quick_replace(make(1), seen=3)
+
+
+def test_a_class_with_an_init_of_its_own_can_call_that_of_the_one_it_extends() -> None:
+    """Also once the method is compiled, because many objects were created."""
+
+    @typed_dataclass
+    class Base:
+        name: str
+
+    class Extended(Base):
+        def __init__(self, number: int) -> None:
+            super().__init__(str(number))
+
+    assert [Extended(number).name for number in range(20)] == [str(number) for number in range(20)]

@@ -60,6 +60,13 @@ def write_text(node: NodeHandle, name: str, text: str, charset: Charset = "utf-8
     _replace(node, name, type_id, h5s.create(h5s.SCALAR), np.array(data, dtype=f"S{max(len(data), 1)}"))
 
 
+def write_terminated(node: NodeHandle, name: str, text: str) -> None:
+    """Write one scalar string of fixed-length ASCII with a NUL at its end, as H5Col asks."""
+    data = text.encode("ascii")
+    type_id = make_type(StoredType("string", len(data) + 1, charset="ascii", padding="terminated"))
+    _replace(node, name, type_id, h5s.create(h5s.SCALAR), np.array(data, dtype=f"S{len(data) + 1}"))
+
+
 def write_texts(node: NodeHandle, name: str, texts: Sequence[str]) -> None:
     """Write a 1-D array of fixed-length UTF-8 strings, as long as the longest."""
     write_byte_texts(node, name, [text.encode("utf-8") for text in texts])

@@ -1,8 +1,8 @@
-"""H5Col, the revision of HEP001 of July 2026: rows counted by NROWS, list columns, categories in a group, index tokens."""
+"""H5Col, the revision of HEP001 of July 2026: NROWS, list columns, categories in a group, tokens of indexes."""
 
 from __future__ import annotations
 
-from colonnade.layouts.contract import Describe, IndexHome, Layout
+from colonnade.layouts.contract import AnyRules, Describe, IndexHome, Layout
 from colonnade.layouts.h5col import names
 from colonnade.layouts.revisions import is_column_table, is_july
 from colonnade.nodes import Group
@@ -20,6 +20,12 @@ def _reading() -> Describe:
     return describe
 
 
+def _rules() -> AnyRules:
+    from colonnade.layouts.h5col import rules
+
+    return rules
+
+
 def _indexes() -> IndexHome:
     from colonnade.layouts.h5col import search
 
@@ -31,6 +37,7 @@ LAYOUT = Layout(
     is_table=_is_table,
     load_reading=_reading,
     load_indexes=_indexes,
+    load_rules=_rules,
     group_attributes=names.GROUP_ATTRIBUTES,
     column_attributes=names.COLUMN_ATTRIBUTES,
     keeps_texts=True,

@@ -61,6 +61,11 @@ def describe(group: Group, path: str) -> TableInfo:
     return _Description(group, path).table()
 
 
+def describe_whole(group: Group, path: str) -> TableInfo:
+    """The table as plain data with all its columns and problems, however many they are."""
+    return _Description(group, path, lazy=False).table()
+
+
 def stored_rows(group: Group) -> int | None:
     """NROWS; None if there is no such attribute. A CorruptError if it is not a number of rows."""
     stored = group.inspect_attribute(names.NROWS)
@@ -180,6 +185,8 @@ class _Description:
             found = [self._of_draft(entry) for entry in found]
         hidden = self._categories_beside(found)
         found = [entry for entry in found if entry.column.name not in hidden]
+        gone = {shown_name(f"{self.path.rstrip('/')}/{name}") for name in hidden}
+        self.problems = [finding for finding in self.problems if finding.path not in gone]
         extents = {entry.extent for entry in found if entry.extent is not None and entry.extent >= self.n_rows}
         if len(extents) > 1 and not self.is_draft:
             shown = ", ".join(map(str, sorted(extents)))
@@ -210,8 +217,10 @@ class _Description:
             if dataset is None or name in self.listed or _rank(dataset) in (None, 1):
                 return True
             self.note("JT7", "error", "a dataset whose rank is not 1 is not a column", name)
+        elif kind == "datatype":
+            self.note("JT7", "error", "a datatype in the group of a table", name)
         elif kind != "broken":
-            self.note("JC1", "error", f"a {kind} is not a column", name)
+            self.note("JC1", "error", f"this {kind} is not a column", name)
         elif name not in self.listed:
             self.note("JT7", "error", "this link leads nowhere, or to an object that cannot be opened", name)
         return name in self.listed and kind in ("broken", "group", "dataset")
@@ -231,7 +240,8 @@ class _Description:
             assert dataset is not None  # else there is no header
             return _Described(self._plain(name, dataset, info, extent), extent)
         except Unfit as error:
-            self.note("JC1", "error", str(error), name)
+            named = re.search(r"\(rule (\w+)\)$", str(error))
+            self.note("JC1" if named is None else named[1], "error", str(error), name)
             return _Described(replace(unreadable_column(name, str(error)), n_rows=self.n_rows))
 
     def _list(self, name: str) -> ColumnInfo:
@@ -380,7 +390,7 @@ class _Description:
                 return [column.name for column in columns if column.is_label]
             index = attributes.read_text(self.group, names.INDEX)
             if index is not None:
-                self.note("A9", "note", f"there is _index, {index!r}, without INDEX_COLUMNS: it is taken as the label")
+                self.note("JI3", "note", f"there is _index, {index!r}, without INDEX_COLUMNS: it is taken as the label")
             return [] if index is None else [index]
         listed = attributes.read_texts(self.group, names.INDEX_COLUMNS)
         if listed is not None:  # drafts gave names

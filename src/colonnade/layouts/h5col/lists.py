@@ -97,7 +97,7 @@ class _Levels:
         """The member of this name, a dataset of rank 1 behind a hard link."""
         kind = group.hard_kind(name)
         if kind != "dataset":
-            raise Unfit(f"its {name} is {'missing' if kind is None else f'a {kind}'} (rule JL3)")
+            raise Unfit(f"its {name} is {'missing' if kind is None else f'not a dataset, but: {kind}'} (rule JL3)")
         dataset = group.open_dataset(name)
         info, _ = header_of(dataset, f"its {name}")
         assert dataset is not None  # else there is no header
@@ -127,7 +127,7 @@ class _Levels:
         if info.type.has_pointers:
             self._note("JL10", "error", f"its elements are {info.type}: variable length is not allowed in lists")
         if names.CATEGORIES in leaf.attribute_names():
-            self._note("A15", "warning", "its elements have CATEGORIES, which lists do not: they are read as integers")
+            self._note("JL14", "warning", "its elements have CATEGORIES, which lists do not: they are read as integers")
         return Leaf(leaf, info)
 
 

@@ -1,6 +1,6 @@
 """Search indexes of an H5Col table: found from their columns, and only used while their tokens agree (JS1-JS4, JG4).
 
-An index says which state of the table it describes. If that is not the current one it is stale: as if it were not there.
+An index says which state of the table it describes. If that is not the current one it is stale, and not used.
 """
 
 from __future__ import annotations
