@@ -81,12 +81,14 @@ class Marking:
 
     fills: candidate fills of a datatype, the best first. is_attribute: an attribute holds the fill, not HDF5's fill
     value, so it is chosen when the first missing row arrives. code_form: the form for the codes of categories, given
-    whether they are an enum, whether a row is missing, and the column's name.
+    whether they are an enum, whether a row is missing, and the column's name. nullable: the datatype of booleans of
+    which some are missing.
     """
 
     fills: Callable[[StoredType], Iterator[bytes]] = recommended_fills
     is_attribute: bool = False
     code_form: Callable[[pa.Array, bool, bool, str], ElementForm] = categorical_form
+    nullable: StoredType = BOOLEAN_WITH_MISSING
 
 
 def missing_code(stored: StoredType) -> bytes:
@@ -100,16 +102,22 @@ def holds_codes(stored: StoredType, n_categories: int) -> bool:
 
 
 def suit_datatype(
-    form: ElementForm, values: pa.Array, options: ColumnOptions, name: str, first: bool, more: bool
+    form: ElementForm,
+    values: pa.Array,
+    options: ColumnOptions,
+    name: str,
+    first: bool,
+    more: bool,
+    nullable: StoredType = BOOLEAN_WITH_MISSING,
 ) -> ElementForm:
     """The form, with its datatype changed if necessary to hold these values too.
 
-    The `first` rows decide between fixed and variable length. If `more` rows may follow, some room is left.
+    The `first` rows decide between fixed and variable length. If `more` rows may follow, some room is left. `nullable`:
+    the datatype of booleans of which some are missing.
     """
     if pa.types.is_boolean(form.kind):
         if values.null_count and len(form.stored.members) == 2:
-            fill = next(iter(recommended_fills(BOOLEAN_WITH_MISSING)))
-            return replace(form, stored=BOOLEAN_WITH_MISSING, fill=fill)
+            return replace(form, stored=nullable, fill=next(iter(recommended_fills(nullable))))
         return form
     if pa.types.is_string(form.kind):
         if form.stored.kind == "binary":

@@ -165,7 +165,10 @@ class Indexes:
         `before` are the indexes before the change; self.info is the current table. The rows of `replaced` columns are
         in a new dataset, to which no index refers yet. An index that cannot be updated is removed.
         """
+        has_tokens = self.layout.index_revision == "july"
         for opened in before:
+            if has_tokens and (opened.info.stale or opened.is_foreign):
+                continue  # it stays, and stays out of use
             column = self.info.by_name.get(opened.info.column)
             touched = changed.get(opened.info.column, Selection.none())
             moved = opened.info.column in replaced and opened.index is not None
@@ -177,6 +180,8 @@ class Indexes:
                 self._refresh(opened, column, touched, n_before, removed)
             else:
                 self._rebuild(opened, column)
+        valid = [opened.placed for opened in before if opened.index is not None]
+        self.layout.indexes.confirm_indexes(editable(self.group), valid)
 
     def distrust_sharers(self, changed: Sequence[ColumnInfo]) -> None:
         """Drop the receipts of other tables that may share a changed column (by hard links): their indexes are not

@@ -24,8 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 LAYOUTS: dict[str, Layout] = {
-    layout.name: layout
-    for layout in (hep001.LAYOUT, h5col.LAYOUT, anndata.LAYOUT, artifactdb.LAYOUT, hdmf.LAYOUT)
+    layout.name: layout for layout in (hep001.LAYOUT, h5col.LAYOUT, anndata.LAYOUT, artifactdb.LAYOUT, hdmf.LAYOUT)
 }
 T = TypeVar("T")
 COLUMN_LIST_NAME = "column-order"

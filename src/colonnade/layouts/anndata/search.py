@@ -6,6 +6,8 @@ lost. A column does not refer to its indexes, so its attributes are exactly thos
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from colonnade.layouts.anndata.describe import rows_of
 from colonnade.layouts.anndata.names import check_has_one_face
 from colonnade.layouts.index_home import PlacedIndex, remove_index
@@ -36,3 +38,7 @@ def attach_index(group: EditableGroup, column: str, kind_word: str, dataset: Edi
 def rename_indexes(group: EditableGroup, info: TableInfo, column: str, new_name: str) -> None:
     """Rename the indexes of a column to match its new name, before the column is renamed."""
     rename_named(group, search_indexes(group, info), column, new_name)
+
+
+def confirm_indexes(_group: EditableGroup, _indexes: Sequence[PlacedIndex]) -> None:
+    """Nothing to declare: an index that is kept is kept in sync."""

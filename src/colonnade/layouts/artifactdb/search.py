@@ -5,6 +5,8 @@ ArtifactDB readers ignore the group: they read `data`, `column_names` and `row_n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from colonnade.layouts.artifactdb.describe import describe, rows_of
 from colonnade.layouts.index_home import PlacedIndex, remove_index
 from colonnade.layouts.index_home import place_index as place_in_home
@@ -34,3 +36,7 @@ def attach_index(group: EditableGroup, column: str, kind_word: str, dataset: Edi
 def rename_indexes(group: EditableGroup, info: TableInfo, column: str, new_name: str) -> None:
     """Rename the indexes of a column that is about to be renamed."""
     rename_named(group, search_indexes(group, info), column, new_name)
+
+
+def confirm_indexes(_group: EditableGroup, _indexes: Sequence[PlacedIndex]) -> None:
+    """Nothing to declare: an index that is kept is kept in sync."""

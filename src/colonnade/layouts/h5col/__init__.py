@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from colonnade.layouts.contract import AnyRules, Describe, IndexHome, Layout
+from colonnade.layouts.contract import AnyRules, Create, Describe, Edit, IndexHome, Layout, refuse_version
 from colonnade.layouts.h5col import names
 from colonnade.layouts.revisions import is_column_table, is_july
 from colonnade.nodes import Group
@@ -18,6 +18,19 @@ def _reading() -> Describe:
     from colonnade.layouts.h5col import describe
 
     return describe
+
+
+def _create(version: object, directory: bool) -> Create:
+    from colonnade.layouts.h5col import write
+
+    refuse_version("h5col", version, directory)
+    return write
+
+
+def _edit() -> Edit:
+    from colonnade.layouts.h5col import write
+
+    return write
 
 
 def _rules() -> AnyRules:
@@ -36,6 +49,8 @@ LAYOUT = Layout(
     name="h5col",
     is_table=_is_table,
     load_reading=_reading,
+    load_create=_create,
+    load_edit=_edit,
     load_indexes=_indexes,
     load_rules=_rules,
     group_attributes=names.GROUP_ATTRIBUTES,

@@ -159,3 +159,12 @@ def rename_indexes(group: EditableGroup, info: TableInfo, column: str, new_name:
     for index in search_indexes(group, info):
         if index.column == column:
             rename_placed(group, index, column, new_name, "july")
+
+
+def confirm_indexes(group: EditableGroup, indexes: Sequence[PlacedIndex]) -> None:
+    """Declare that these indexes, which were kept in sync, describe the table as it is (JG3, JG6)."""
+    home = home_of(group, "july")
+    there = {child.address for child in home.children()} if home is not None else set()
+    kept = [editable(index.dataset) for index in indexes if index.dataset.address in there]
+    if kept:
+        write_tokens(group, kept)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from colonnade.layouts.hdmf.describe import rows_of
 from colonnade.layouts.index_home import PlacedIndex, place_index, remove_index
 from colonnade.layouts.named_indexes import name_index, named_indexes, rename_named
@@ -26,3 +28,7 @@ def attach_index(group: EditableGroup, column: str, kind_word: str, dataset: Edi
 def rename_indexes(group: EditableGroup, info: TableInfo, column: str, new_name: str) -> None:
     """Rename the indexes of a column that is about to be renamed."""
     rename_named(group, search_indexes(group, info), column, new_name)
+
+
+def confirm_indexes(_group: EditableGroup, _indexes: Sequence[PlacedIndex]) -> None:
+    """Nothing to declare: an index that is kept is kept in sync."""
