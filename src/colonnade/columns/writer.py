@@ -603,7 +603,8 @@ class ColumnWriter:
         if form.fill is not None and list(fills_that_do_not_occur(form, values, [form.fill], self.name)):
             return form
         has_missing = self._has_missing or values.null_count > 0 or (self._resumed and self._form.fill is not None)
-        if form.fill is None and not has_missing and (self._plan is not None or form.stored.has_pointers):
+        has_none = form.stored.has_pointers and not self._marking.is_everywhere
+        if form.fill is None and not has_missing and (self._plan is not None or has_none):
             return form  # it had no value to spare when created, or H5Ocopy would lose the fill; none is needed yet
         found = self._find_fill(form, values)
         if found is None and has_missing:

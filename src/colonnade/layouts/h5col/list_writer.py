@@ -39,7 +39,7 @@ def _code_form(categories: pa.Array, as_enum: bool, has_missing: bool, name: str
     return categorical_form(categories, as_enum, has_missing or as_enum, name)
 
 
-MARKING = replace(Marking(), code_form=_code_form, nullable=NULLABLE)
+MARKING = replace(Marking(), code_form=_code_form, nullable=NULLABLE, is_everywhere=True)
 """How missing rows are marked: by the fill alone, which every column but a boolean one has."""
 
 

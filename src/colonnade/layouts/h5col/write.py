@@ -190,7 +190,7 @@ def _write_categories(group: EditableGroup, column: WrittenColumn) -> EditableDa
     while home.has_link(name):
         name = f"{column.name}__{names.CATEGORIES}_{number}"
         number += 1
-    dataset, stored = create_categories(home, name, values, column.name, even=True)
+    dataset, stored = create_categories(home, name, values, column.name, even=True, fewest=1)
     if column.ordered:
         writing.write_flag(dataset, names.ORDERED, True)
     units = implied_units(values.type)
@@ -339,9 +339,10 @@ def rename_column(group: EditableGroup, info: TableInfo, name: str, new_name: st
     categories = info.by_name[name].categories
     home = group.open_group(names.CATEGORIES)
     usual, new = (f"{column}__{names.CATEGORIES}" for column in (name, new_name))
-    if categories is not None and home is not None and categories.name == f"{names.CATEGORIES}/{usual}":
-        if not home.has_link(new) and _users_of(info, categories.name) == {name}:
-            rename(home, usual, new)
+    is_usual = categories is not None and categories.name == f"{names.CATEGORIES}/{usual}"
+    is_alone = categories is not None and _users_of(info, categories.name) == {name}
+    if home is not None and is_usual and is_alone and not home.has_link(new):
+        rename(home, usual, new)
     _write_order(group, [new_name if column == name else column for column in info.column_names])
     if info.label_names[:1] == [name]:
         writing.write_text(group, names.INDEX, new_name)
