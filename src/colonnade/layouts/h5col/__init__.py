@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from colonnade.layouts.contract import AnyRules, Create, Describe, Edit, IndexHome, Layout, refuse_version
 from colonnade.layouts.h5col import names
 from colonnade.layouts.revisions import is_column_table, is_july
 from colonnade.nodes import Group
+
+if TYPE_CHECKING:
+    from colonnade.layouts.conversion import Conversion
 
 __all__ = ["LAYOUT"]
 
@@ -45,6 +50,12 @@ def _indexes() -> IndexHome:
     return search
 
 
+def _conversion() -> Conversion:
+    from colonnade.layouts.h5col.convert import CONVERSION
+
+    return CONVERSION
+
+
 LAYOUT = Layout(
     name="h5col",
     is_table=_is_table,
@@ -53,6 +64,7 @@ LAYOUT = Layout(
     load_edit=_edit,
     load_indexes=_indexes,
     load_rules=_rules,
+    load_conversion=_conversion,
     group_attributes=names.GROUP_ATTRIBUTES,
     column_attributes=names.COLUMN_ATTRIBUTES,
     keeps_texts=True,
