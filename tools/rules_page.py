@@ -20,7 +20,7 @@ from tools.types_page import table
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "checking.md"
 KIT = ROOT / "tests" / "conformance"
-HEP001, ANNDATA, ARTIFACTDB = (layout_rules()[name] for name in ("hep001", "anndata", "artifactdb"))
+HEP001, ANNDATA, ARTIFACTDB, HDMF = (layout_rules()[name] for name in ("hep001", "anndata", "artifactdb", "hdmf"))
 
 HEAD = """# Checking files
 
@@ -90,6 +90,14 @@ compared only by `--deep`. Tests compare the rules with dolomite-base's validato
 
 """
 
+TABLES_OF_NWB = """
+## DynamicTables of HDMF and NWB
+Clauses are types of hdmf-common-schema. The rules are few: what readers of the rows rely on. An error is something that
+cannot be read, or is read as other rows than were written; the rest are warnings. Values are compared only by `--deep`.
+`fix` rebuilds or drops search indexes (N7), and changes nothing else.
+
+"""
+
 SPARSE = """
 ## Sparse arrays
 No HDF5 library opens arrays in sectioned chunks; colonnade reads them itself and checks them against these rules. `fix`
@@ -139,7 +147,10 @@ def page_text() -> str:
     head = ["requires", "found as", "deep"]
     elements = table(["rule", "AnnData", *head], plain_rows(ANNDATA.RULES, KIT / "anndata"))
     frames = table(["rule", "ArtifactDB", *head], plain_rows(ARTIFACTDB.RULES, KIT / "artifactdb"))
-    return HEAD + rules + ELEMENTS + elements + FRAMES + frames + SPARSE + sparse + MIDDLE + others
+    of_nwb = [[rule.id, rule.clause, rule.requires, "also" if rule.deep else ""] for rule in HDMF.RULES]
+    dynamic = table(["rule", "HDMF", "requires", "deep"], of_nwb)
+    parts = [HEAD, rules, ELEMENTS, elements, FRAMES, frames, TABLES_OF_NWB, dynamic, SPARSE, sparse, MIDDLE, others]
+    return "".join(parts)
 
 
 def _sparse_row(rule: Rule) -> list[str]:

@@ -113,11 +113,12 @@ class _Init:
         return partial(self._fill, record, cls)
 
     def _compiled(self, cls: type) -> Callable[..., None]:
+        """The compiled form; a class derived from the one that has it may have an `__init__` of its own."""
         for base in cls.__mro__:
             if base.__dict__.get("__init__") is self:
-                setattr(base, "__init__", _init_of(base, self._members, self._frozen))  # noqa: B010
-                cls = base  # a class that extends it may have an `__init__` of its own, which calls this one
-                break
+                compiled = _init_of(base, self._members, self._frozen)
+                setattr(base, "__init__", compiled)  # noqa: B010
+                return compiled
         init: Callable[..., None] = getattr(cls, "__init__")  # noqa: B009
         return init
 

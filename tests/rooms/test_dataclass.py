@@ -241,15 +241,19 @@ def test_members_that_are_not_arguments_cannot_be_replaced() -> None:
         quick_replace(make(1), seen=3)
 
 
-def test_a_class_with_an_init_of_its_own_can_call_that_of_the_one_it_extends() -> None:
-    """Also once the method is compiled, because many objects were created."""
+@both
+def test_a_derived_class_with_an_init_of_its_own_calls_that_of_its_base(make: Maker) -> None:
+    """Also for the object that is created as the base's is compiled."""
 
-    @typed_dataclass
+    @make
     class Base:
-        name: str
+        a: int
+        b: int
 
-    class Extended(Base):
-        def __init__(self, number: int) -> None:
-            super().__init__(str(number))
+    class Derived(Base):
+        def __init__(self, a: int, b: int, c: int) -> None:
+            super().__init__(a, b)
+            self.c = c
 
-    assert [Extended(number).name for number in range(20)] == [str(number) for number in range(20)]
+    created = [Derived(number, 2, 3) for number in range(200)]
+    assert all((one.a, one.b, one.c) == (number, 2, 3) for number, one in enumerate(created))

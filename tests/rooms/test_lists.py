@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from colonnade.columns.list_writer import ListsWriter, WrittenLists
+from colonnade.columns.lists import ListsWriter, WrittenLists
 from colonnade.columns.raw import Companions
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.writer import WrittenColumn

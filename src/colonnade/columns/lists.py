@@ -1,8 +1,11 @@
-"""Columns of lists, read: a dataset of offsets, and the elements in a column of their own, of any form.
+"""Columns of lists, read and written: a dataset of offsets, and the elements in a column of their own, of any form.
 
 Row i holds the elements from offset i to offset i + 1. A dataset that is as long as the column lacks the first offset,
 which is 0; one that is longer may have offsets after the last row, which mean nothing. Missing lists are marked by a
 mask (`Masked(Lists(...))`). Strings are stored in the same way: their elements are bytes (`Lists(..., as_text=True)`).
+
+Lists of one length may be the rows of an array of rank 2 or more: a row is all that the array has at one index of its
+first dimension, with a fixed-size list for each further dimension.
 """
 
 from __future__ import annotations
@@ -16,18 +19,23 @@ import pyarrow as pa
 
 from colonnade import limits
 from colonnade.arrays import Float64s, Int64s, distinct
-from colonnade.columns.decode import corrupt_row
+from colonnade.columns.arrow_types import plain_array
+from colonnade.columns.decode import corrupt_row, decode
 from colonnade.columns.keys import Keys, Numbers
+from colonnade.columns.mapping import plain_type
 from colonnade.columns.missing import Mask
 from colonnade.columns.raw import cut, refuse_unreadable, runs
 from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError
-from colonnade.model import ColumnInfo
-from colonnade.nodes import Dataset
+from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions, DatasetInfo, StoredType
+from colonnade.nodes import Dataset, EditableGroup
+from colonnade.nodes.arrays import read_part
 from colonnade.nodes.elements import MOST_UNSTORED, claims_too_much, dataset_column
 from colonnade.selection import RowNumbers, Rows
+from colonnade.stored_dtypes import memory_dtype
 
 if TYPE_CHECKING:
     from colonnade.columns.read import ColumnReader
+    from colonnade.columns.writer import ColumnWriter, WrittenColumn
 
 ListOffsets = Int64s
 _MOST = 2**31 - 1  # the largest offset in an Arrow list array
@@ -231,3 +239,188 @@ def offsets_column(column: ColumnInfo, dataset: Dataset) -> ColumnInfo:
     if info.type.kind != "integer" or n_offsets < column.n_rows:
         raise FormatError(f"column {name!r} has no offsets of its {column.n_rows} lists", column=name)
     return dataset_column(f"{name} (offsets)", info, min(n_offsets, column.n_rows + 1))
+
+
+# -- Read the rows of an array of rank 2 or more --
+
+
+_ELEMENTS = ("integer", "float", "boolean", "complex", "string", "text")
+Slab = np.ndarray
+"""Some rows of an array, as the array has them."""
+
+
+def slab_type(info: DatasetInfo) -> StoredType | str:
+    """The datatype of the rows of an array of rank 2 or more; a string that explains why it has none."""
+    dims = (info.shape or ())[1:]
+    if info.type.kind not in _ELEMENTS:
+        return f"rows of {len(dims) + 1} dimensions of type {info.type} are not supported"
+    if 0 in dims:
+        return f"its rows have no elements (its shape is {info.shape})"
+    n_bytes = info.type.size
+    for length in dims:
+        n_bytes *= length
+    if n_bytes >= 1 << 31:
+        return f"each of its rows has {n_bytes:,} bytes"
+    return StoredType("array", n_bytes, "none", base=info.type, dims=dims)
+
+
+class SlabFetcher:
+    """Rows of an array of rank 2 or more."""
+
+    source = None
+    n_threads = 1
+
+    def __init__(self, column: ColumnInfo, dataset: Dataset) -> None:
+        self._column, self._dataset = column, dataset
+
+    def fetch(self, start: int, count: int) -> Slab:
+        return self._read(slice(start, start + count))
+
+    @contextmanager
+    def by_library(self, start: int, count: int, step: int = 1) -> Iterator[Slab]:
+        yield self._read(slice(start, start + count * step, step))
+
+    def take(self, _rows: RowNumbers) -> None:
+        """None: scattered rows are read as ranges."""
+
+    def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        return cut(start, stop, self._column.grid.chunk_rows, self._column.type)
+
+    @property
+    def stored_bytes(self) -> int:
+        return self._dataset.stored_bytes()
+
+    def written_rows(self) -> int:
+        return self._dataset.written_rows()
+
+    def _read(self, rows: slice) -> Slab:
+        refuse_unreadable(self._column)
+        return read_part(self._dataset, (rows,))
+
+
+class SlabDecoder:
+    """Decodes rows of an array to fixed-size lists of its elements."""
+
+    def __init__(self, column: ColumnInfo, kind: pa.DataType) -> None:
+        self._stored, self._kind = column.type.item, kind
+        self._dims = column.type.dims
+
+    def array(self, raw: Slab) -> pa.Array:
+        values, n_elements = raw.reshape(-1), int(np.prod(self._dims))
+        try:
+            items = self._items(values)
+        except CorruptError as error:
+            if error.row is not None:  # of an element
+                error.row //= n_elements
+            raise
+        for length in reversed(self._dims):
+            items = pa.FixedSizeListArray.from_arrays(items, length)
+        return items.cast(self._kind) if items.type != self._kind else items
+
+    def _items(self, values: np.ndarray) -> pa.Array:
+        """The elements one after the other."""
+        stored = self._stored
+        if stored.kind == "text":
+            try:
+                return pa.array(values.tolist(), pa.string())
+            except (UnicodeEncodeError, pa.ArrowException) as error:
+                raise CorruptError(f"strings are not UTF-8: {error}") from error
+        dtype = memory_dtype(stored)
+        if stored.kind == "string" and stored.padding == "space":
+            values = np.char.rstrip(values, b" ")
+        kind = self._kind
+        for _ in self._dims:
+            kind = kind.value_type
+        return decode(np.ascontiguousarray(values, dtype=dtype), stored, kind)
+
+    def part(self, raw: Slab, begin: int, end: int) -> Slab:
+        return raw[begin:end]
+
+    def numbers(self, raw: Slab) -> tuple[Numbers, Mask | None]:
+        raise TypeError("lists have no numbers")
+
+    def keys(self, raw: Slab) -> Keys:
+        raise TypeError("lists have no keys")
+
+    def key_array(self, raw: Slab) -> pa.Array:
+        raise TypeError("lists have no keys")
+
+    def values(self, keys: Keys) -> pa.Array:
+        raise TypeError("lists have no keys")
+
+
+# -- Write a column of lists: offsets, elements, and a mask once a list is missing --
+
+
+class EncodedLists(NamedTuple):
+    """Lists as they are stored: the end of each, their elements, and which lists are missing (these are empty)."""
+
+    ends: ListOffsets
+    values: pa.Array
+    missing: Mask | None
+
+
+def encode_lists(array: pa.Array, n_before: int) -> EncodedLists:
+    """Lists as stored after `n_before` elements."""
+    missing: Mask = array.is_null().to_numpy(zero_copy_only=False)
+    lengths = np.diff(np.asarray(array.offsets)).astype(np.int64)
+    lengths[missing] = 0
+    return EncodedLists(n_before + np.cumsum(lengths), array.flatten(), missing if missing.any() else None)
+
+
+class WrittenLists(NamedTuple):
+    """The parts of a column of lists that was written."""
+
+    offsets: WrittenColumn
+    values: WrittenColumn | WrittenLists
+    mask: WrittenColumn | None
+
+
+class ListsWriter:
+    """Writes one column of lists into a group: `<name>` for the offsets, `<name>_values`, and perhaps `<name>_mask`."""
+
+    def __init__(self, name: str, kind: pa.DataType, options: ColumnOptions) -> None:
+        from colonnade.columns.writer import ColumnWriter  # which needs libhdf5; lists are read without
+
+        self._new_column = ColumnWriter
+        self.name, self._kind = name, plain_type(kind)
+        self._options = ColumnOptions(fill=None, chunk_rows=options.chunk_rows, filters=options.filters)
+        self._offsets: ColumnWriter = self._new_column(name, pa.int64(), self._options, is_companion=True)
+        item = self._kind.value_type
+        values = f"{name}_values"
+        self._values: ListsWriter | ColumnWriter = (
+            ListsWriter(values, item, options) if pa.types.is_list(item) else ColumnWriter(values, item, options)
+        )
+        self._mask: ColumnWriter | None = None
+        self._n_rows = self._n_values = 0
+
+    def start(self, group: EditableGroup, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
+        """Create the datasets. The parameters are those of ColumnWriter.start."""
+        self._group, self._most_rows = group, most_rows
+        encoded = encode_lists(plain_array(sample, self._kind), 0)
+        self._offsets.start(group, pa.array(encoded.ends), n_rows, most_rows)
+        self._values.start(group, encoded.values, None, most_rows)
+
+    def write(self, array: pa.Array) -> None:
+        """Take the next rows."""
+        encoded = encode_lists(plain_array(array, self._kind), self._n_values)
+        if encoded.missing is not None and self._mask is None:
+            self._start_mask()
+        self._offsets.write(pa.array(encoded.ends))
+        self._values.write(encoded.values)
+        if self._mask is not None:
+            self._mask.write(array.is_null())
+        self._n_rows += len(array)
+        self._n_values += len(encoded.values)
+
+    def finish(self) -> WrittenLists:
+        """Write what is left and return how the column is stored."""
+        mask = None if self._mask is None else self._mask.finish()
+        return WrittenLists(self._offsets.finish(), self._values.finish(), mask)
+
+    def _start_mask(self) -> None:
+        """Begin a mask; none of the rows so far is missing."""
+        self._mask = self._new_column(f"{self.name}_mask", pa.bool_(), self._options, is_companion=True)
+        self._mask.start(self._group, pa.array([], pa.bool_()), None, self._most_rows)
+        for start in range(0, self._n_rows, DEFAULT_CHUNK_ROWS):
+            self._mask.write(pa.array(np.zeros(min(DEFAULT_CHUNK_ROWS, self._n_rows - start), dtype=bool)))

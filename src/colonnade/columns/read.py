@@ -383,7 +383,7 @@ def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> AnyOpened:
             heap = PointerHeap(column, stored.own)
             return Opened(PointerFetcher(stored.rows(column), heap), PointerDecoder(column, kind, heap))
         case Slabs():
-            from colonnade.columns.slabs import SlabDecoder, SlabFetcher
+            from colonnade.columns.lists import SlabDecoder, SlabFetcher
 
             return Opened(SlabFetcher(column, stored.as_dataset), SlabDecoder(column, kind))
         case Lists() if column.problem is not None:  # nothing can be read, so the elements are not opened

@@ -276,7 +276,7 @@ class _Conversion:
 
 
 def _other_objects(table: Table) -> list[str]:
-    """The names of objects in the group of a table that are no part of it. They would not be copied, so they are
+    """The names of objects in the group of a table that do not belong to it. They would not be copied, so they are
     refused, unless the layout is one whose tables are converted as far as possible."""
     group, path = table._group, table.path
     own = table._layout.own_objects(group)

@@ -475,7 +475,7 @@ class Table(ChangeableRows, ArrangedColumns):
 
     @property
     def layout(self) -> str:
-        """The name of the layout: "hep001", "anndata" or "artifactdb"."""
+        """The name of the layout: "hep001", "anndata", "artifactdb" or "hdmf"."""
         return self.info.layout
 
     @property

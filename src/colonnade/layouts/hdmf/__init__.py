@@ -68,5 +68,4 @@ LAYOUT = Layout(
     group_attributes=names.GROUP_ATTRIBUTES,
     column_attributes=names.COLUMN_ATTRIBUTES,
     unnamed_labels=names.IDENTIFIERS,
-    keeps_texts=True,
 )

@@ -23,12 +23,12 @@ class HdmfConversion(Conversion):
 
     def strings(self, table: SourceTable, name: str) -> dict[str, str]:
         column = table.info.by_name[name]
-        found = {"units": column.units, "description": column.description}
-        return {key: text for key, text in found.items() if text}
+        strings = {"units": column.units, "description": column.description}
+        return {key: text for key, text in strings.items() if text}
 
     def left_out(self, table: SourceTable) -> dict[str, str]:
-        found = {column.name: _why_left_out(column) for column in table.info.members}
-        return {name: why for name, why in found.items() if why is not None}
+        reasons = {column.name: _why_left_out(column) for column in table.info.members}
+        return {name: why for name, why in reasons.items() if why is not None}
 
     def write_marks(
         self,

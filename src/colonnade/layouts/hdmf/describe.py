@@ -14,8 +14,8 @@ links are not.
 
 from __future__ import annotations
 
+from colonnade.columns.lists import slab_type
 from colonnade.columns.raw import Companion, Companions
-from colonnade.columns.slabs import slab_type
 from colonnade.dataclass import dataclass, replace
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.layouts.frame_parts import (
@@ -43,7 +43,7 @@ from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.elements import dataset_column
 from colonnade.nodes.paths import is_dataset
 
-MOST_LEVELS = 8
+MOST_NESTED_LISTS = 8
 """Of lists inside each other: more are refused, since what reads them calls itself."""
 
 
@@ -64,10 +64,10 @@ class _Parts:
     @property
     def companion(self) -> Companion | Companions:
         """What its rows are read with."""
-        found: Companion | Companions = self.elements
+        companion: Companion | Companions = self.elements
         for dataset in (self.values, *self.indexes)[: len(self.indexes)]:
-            found = dataset if found is None else Companions(dataset, found)
-        return found
+            companion = dataset if companion is None else Companions(dataset, companion)
+        return companion
 
 
 def describe(group: Group, path: str) -> TableInfo:
@@ -86,18 +86,18 @@ class _Description(FrameDescription):
         if there is not None:
             order = [name for name in order if name in there]
         first = order if there is None else sample(order)
-        found = {name: column for name in first if (column := self._column(name)) is not None}
+        known = {name: column for name in first if (column := self._column(name)) is not None}
         identifiers = self._column(names.IDENTIFIERS)
         label = None if identifiers is None else replace(identifiers, is_label=True)
         is_readable = label is not None and label.problem is None
-        n_rows = label.n_rows if label is not None and is_readable else common_length(found.values()) or 0
+        n_rows = label.n_rows if label is not None and is_readable else common_length(known.values()) or 0
         label_names = () if label is None else (label.name,)
 
         def described(name: str) -> ColumnInfo:
-            column = found.get(name) or self._column(name) or unreadable_column(name, "it does not exist")
+            column = known.get(name) or self._column(name) or unreadable_column(name, "it does not exist")
             return replace(self.of_frame(column, n_rows, label_names), is_label=name in label_names)
 
-        columns = LazyColumns(order if there is not None else [name for name in order if name in found], described)
+        columns = LazyColumns(order if there is not None else [name for name in order if name in known], described)
         return TableInfo(
             path=self.path,
             layout="hdmf",
@@ -142,8 +142,8 @@ def _parts(group: Group, name: str) -> _Parts:
     indexes: list[Dataset] = []
     link = names.index_name(name)
     while (index := _vector_index(group, link)) is not None:
-        if len(indexes) == MOST_LEVELS:
-            raise Unfit(f"it has lists in more than {MOST_LEVELS} levels")
+        if len(indexes) == MOST_NESTED_LISTS:
+            raise Unfit(f"it has lists in more than {MOST_NESTED_LISTS} levels")
         indexes.append(index)
         link = names.index_name(link)
     is_coded = names.type_of(values) == names.ENUM_DATA
@@ -205,8 +205,8 @@ def _described_values(own: str, parts: _Parts, name: str) -> ColumnInfo:
         raise Unfit(f"the header of its dataset cannot be read: {error}") from error
     if not info.shape:
         raise Unfit("it has no shape" if info.shape is None else "it is a scalar")
-    texts = (attributes.read_text(parts.values, key) for key in names.UNITS)
-    column = replace(dataset_column(own, info, info.shape[0]), units=next((text for text in texts if text), None))
+    units = next((text for key in names.UNITS if (text := attributes.read_text(parts.values, key))), None)
+    column = replace(dataset_column(own, info, info.shape[0]), units=units)
     if len(info.shape) > 1:
         stored = slab_type(info)
         if parts.elements is not None:
@@ -219,8 +219,8 @@ def _described_values(own: str, parts: _Parts, name: str) -> ColumnInfo:
     if info.type.kind != "integer" or info.type.size > 8:
         raise Unfit(f"an EnumData holds {info.type}, not integer codes")
     categories, n_categories = header_of(parts.elements, "its dataset of elements")
-    found = CategoriesInfo(names.elements_name(name), categories.type, n_categories, ordered=False)
-    return column.with_rows(Coded(found, "codes"))
+    coded = Coded(CategoriesInfo(names.elements_name(name), categories.type, n_categories, ordered=False), "codes")
+    return column.with_rows(coded)
 
 
 def open_column(group: Group, column: ColumnInfo) -> tuple[Dataset, Companion | Companions]:

@@ -11,7 +11,7 @@ from colonnade.nodes import Node, attributes
 COLUMN_LIST = "colnames"
 IDENTIFIERS = "id"
 NAMESPACE = "namespace"
-TYPES = ("neurodata_type", "data_type")
+TYPE_ATTRIBUTES = ("neurodata_type", "data_type")
 ELEMENT_IDENTIFIERS = "ElementIdentifiers"
 VECTOR_INDEX = "VectorIndex"
 ENUM_DATA = "EnumData"
@@ -24,13 +24,13 @@ TARGET = "target"
 """The attribute of a VectorIndex that refers to the column it divides into lists."""
 ELEMENTS = "elements"
 """The attribute of EnumData that refers to the values that its codes stand for."""
-GROUP_ATTRIBUTES = (*TYPES, NAMESPACE, "object_id", COLUMN_LIST, DESCRIPTION)
-COLUMN_ATTRIBUTES = (*TYPES, NAMESPACE, "object_id", DESCRIPTION, *UNITS, TABLE, TARGET, ELEMENTS)
+GROUP_ATTRIBUTES = (*TYPE_ATTRIBUTES, NAMESPACE, "object_id", COLUMN_LIST, DESCRIPTION)
+COLUMN_ATTRIBUTES = (*TYPE_ATTRIBUTES, NAMESPACE, "object_id", DESCRIPTION, *UNITS, TABLE, TARGET, ELEMENTS)
 
 
 def type_of(node: Node) -> str | None:
     """The type that an object declares, without its namespace."""
-    return next((text for name in TYPES if (text := attributes.read_text(node, name)) is not None), None)
+    return next((text for name in TYPE_ATTRIBUTES if (text := attributes.read_text(node, name)) is not None), None)
 
 
 def index_name(name: str) -> str:
@@ -50,8 +50,8 @@ def is_link_name(name: str) -> bool:
 
 def companions(column: ColumnInfo) -> tuple[str, ...]:
     """The names of the other datasets of a column: a VectorIndex for each level of lists, the values of codes."""
-    found, link, form = [], column.name, column.form
+    companion_names, link, form = [], column.name, column.form
     while isinstance(form, Lists):
         link, form = index_name(link), form.items.form
-        found.append(link)
-    return (*found, elements_name(column.name))
+        companion_names.append(link)
+    return (*companion_names, elements_name(column.name))

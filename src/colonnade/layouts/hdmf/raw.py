@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from colonnade.layouts.hdmf import names
 from colonnade.layouts.hdmf.describe import describe
 from colonnade.layouts.raw_node import RawNode, raw_member
@@ -36,12 +38,10 @@ class RawDynamicTable(RawNode):
 
     def listed(self) -> list[str] | None:
         """The names in `colnames`, repeated ones too; None if it is not a list of strings."""
-        attribute = self.attribute(names.COLUMN_LIST)
-        if attribute is None or attribute.problem is not None:
-            return None
-        if not attribute.is_text:
-            return [] if attribute.shape == (0,) else None
-        return attribute.texts()
+        value = self.group.read_attribute(names.COLUMN_LIST)
+        if isinstance(value, np.ndarray) and not value.size:
+            return []
+        return value if isinstance(value, list) else [value] if isinstance(value, str) else None
 
     def member(self, name: str) -> RawNode | None:
         return raw_member(self, name)

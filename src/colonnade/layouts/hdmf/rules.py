@@ -32,8 +32,8 @@ def columns_are_listed(table: RawDynamicTable) -> Iterator[Breach]:
     """N1: `colnames` is a list of distinct strings, and each names a dataset of the table."""
     listed = table.listed()
     if listed is None:
-        found = stored_as(table.attribute(names.COLUMN_LIST))
-        yield Breach("error", table.path, "colnames is not a list of strings", found, "an array of strings")
+        stored = stored_as(table.attribute(names.COLUMN_LIST))
+        yield Breach("error", table.path, "colnames is not a list of strings", stored, "an array of strings")
         return
     seen: set[str] = set()
     for name in listed:
@@ -44,8 +44,8 @@ def columns_are_listed(table: RawDynamicTable) -> Iterator[Breach]:
         kind = table.group.hard_kind(name) if names.is_link_name(name) else None
         if kind in ("dataset", "soft link"):
             continue
-        found = "no such object" if kind is None else f"a {kind}"
-        yield Breach("error", join_path(table.path, name), "colnames names a column without a dataset", found)
+        there = "no such object" if kind is None else f"a {kind}"
+        yield Breach("error", join_path(table.path, name), "colnames names a column without a dataset", there)
 
 
 def identifiers_are_integers(table: RawDynamicTable) -> Iterator[Breach]:
@@ -53,8 +53,8 @@ def identifiers_are_integers(table: RawDynamicTable) -> Iterator[Breach]:
     path = join_path(table.path, names.IDENTIFIERS)
     identifiers = table.member(names.IDENTIFIERS)
     if identifiers is None or not identifiers.is_flat:
-        found = "no dataset" if identifiers is None else identifiers.shape_text
-        yield Breach("error", path, "the identifiers of the rows are not a dataset of rank 1", found)
+        shape = "no dataset" if identifiers is None else identifiers.shape_text
+        yield Breach("error", path, "the identifiers of the rows are not a dataset of rank 1", shape)
     elif identifiers.stored is not None and identifiers.stored.type.kind != "integer":
         message = "the identifiers of the rows are not integers"
         yield Breach("error", path, message, str(identifiers.stored.type), "integers")
@@ -90,9 +90,9 @@ def lists_are_divided(table: RawDynamicTable) -> Iterator[Breach]:
 def _target_breaches(table: RawDynamicTable, link: str, index: Dataset, divided: Dataset) -> Iterator[Breach]:
     addresses = index.reference_addresses(names.TARGET)
     if addresses != [divided.address]:
-        found = "no reference" if not addresses else "a reference to another object"
+        referred = "no reference" if not addresses else "a reference to another object"
         message = f"its attribute {names.TARGET} does not refer to {link.removesuffix('_index')}, which it divides"
-        yield Breach("warning", join_path(table.path, link), message, found, "a reference to the column")
+        yield Breach("warning", join_path(table.path, link), message, referred, "a reference to the column")
 
 
 def _end_breaches(
@@ -272,13 +272,13 @@ def inspect(group: Group, path: str, values: bool, _variant: object) -> RawDynam
 def claims(group: Group, path: str, _values: bool, _variant: object) -> Iterator[tuple[str, Breach]]:
     """A group that lists columns and declares a type, and has no identifiers, seems to be meant as a DynamicTable."""
     node = RawNode(group, path, "group")
-    is_typed = any(node.text(name) is not None for name in names.TYPES)
+    is_typed = any(node.text(name) is not None for name in names.TYPE_ATTRIBUTES)
     if node.attribute(names.COLUMN_LIST) is None or node.text(names.NAMESPACE) is None or not is_typed:
         return
     identifiers = group.open_dataset(names.IDENTIFIERS)
-    found = "no such dataset" if identifiers is None else f"a dataset of type {names.type_of(identifiers)}"
+    there = "no such dataset" if identifiers is None else f"a dataset of type {names.type_of(identifiers)}"
     message = "this is meant as a DynamicTable, but has no identifiers of its rows"
-    yield "N2", Breach("error", join_path(path, names.IDENTIFIERS), message, found, names.ELEMENT_IDENTIFIERS)
+    yield "N2", Breach("error", join_path(path, names.IDENTIFIERS), message, there, names.ELEMENT_IDENTIFIERS)
 
 
 def dataset_claim(_group: Group, _path: str, _child: Child) -> None:
