@@ -20,7 +20,10 @@ from tools.types_page import table
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "checking.md"
 KIT = ROOT / "tests" / "conformance"
-HEP001, ANNDATA, ARTIFACTDB, HDMF = (layout_rules()[name] for name in ("hep001", "anndata", "artifactdb", "hdmf"))
+RULES_OF = layout_rules()
+HEP001, ANNDATA, ARTIFACTDB, HDMF, H5COL = (
+    RULES_OF[name] for name in ("hep001", "anndata", "artifactdb", "hdmf", "h5col")
+)
 
 HEAD = """# Checking files
 
@@ -98,6 +101,16 @@ cannot be read, or is read as other rows than were written; the rest are warning
 
 """
 
+LATER = """
+## H5Col, the revision of July 2026
+The ids begin with J, so that they differ from those of the revision of April (above): JT the table group, JR references,
+JB booleans, JC columns, JM missing rows, JK categoricals, JL lists, JI labels, JS search indexes, JG their tokens, JN
+names, JX hostile structures. `tests/golden/h5col` has a table that breaks each of them. Stale indexes are notes: they are
+legal, and not used. `fix` corrects CLASS, VERSION, strings, `column-order` and `_index`, drops categories that no column
+uses, and builds wrong and stale indexes again.
+
+"""
+
 SPARSE = """
 ## Sparse arrays
 No HDF5 library opens arrays in sectioned chunks; colonnade reads them itself and checks them against these rules. `fix`
@@ -149,7 +162,12 @@ def page_text() -> str:
     frames = table(["rule", "ArtifactDB", *head], plain_rows(ARTIFACTDB.RULES, KIT / "artifactdb"))
     of_nwb = [[rule.id, rule.clause, rule.requires, "also" if rule.deep else ""] for rule in HDMF.RULES]
     dynamic = table(["rule", "HDMF", "requires", "deep"], of_nwb)
-    parts = [HEAD, rules, ELEMENTS, elements, FRAMES, frames, TABLES_OF_NWB, dynamic, SPARSE, sparse, MIDDLE, others]
+    later = table(
+        ["rule", "requires", "deep"],
+        [[rule.id, rule.requires, "also" if rule.deep else ""] for rule in H5COL.RULES],
+    )
+    parts = [HEAD, rules, LATER, later, ELEMENTS, elements, FRAMES, frames, TABLES_OF_NWB, dynamic]
+    parts += [SPARSE, sparse, MIDDLE, others]
     return "".join(parts)
 
 

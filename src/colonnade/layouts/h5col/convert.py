@@ -21,7 +21,7 @@ class H5colConversion(Conversion):
         if reserved:
             shown = ", ".join(map(repr, reserved))
             raise UsageError(
-                f"cannot convert {table.path} to H5Col, which reserves the names of these columns: {shown}. Rename them",
+                f"cannot convert {table.path} to H5Col, which reserves the names {shown}. Rename these columns",
                 path=table.path,
                 rule="JN1",
             )
