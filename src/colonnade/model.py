@@ -479,7 +479,7 @@ class IndexInfo:
     kind: "chunk_minmax", "sorted_rows", "bitmap", "chunk_bloom", or the KIND attribute of an unknown kind.
     fresh: whether its shape and attributes match the column as it is now; `problem` is the reason if not.
     trusted: whether it was built here or verified. Trusted indexes are used by default.
-    stale: whether it describes an earlier state of the table, by its own account; this is no fault of the file.
+    stale: whether it describes another state of the table, as its attributes show; the file is not wrong.
 
     >>> cn.write("run.h5", {"ts": range(10)}, "events", index={"ts": "chunk_minmax"})
     >>> index = cn.open_table("run.h5", "events").indexes[0]

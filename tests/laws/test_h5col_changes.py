@@ -72,11 +72,15 @@ def test_every_type_is_read_back(tmp_path: Path, n_rows: int) -> None:
 def test_lists_come_from_frames(tmp_path: Path, kind: str) -> None:
     rows = ROWS.select(["ints", "texts", "deep"]).slice(0, 2)
     pytest.importorskip(kind)
-    data = rows.to_pandas(types_mapper=__import__("pandas").ArrowDtype) if kind == "pandas" else None
+    data: object = None
     if kind == "polars":
         import polars
 
         data = polars.from_arrow(rows)
+    else:
+        import pandas
+
+        data = rows.to_pandas(types_mapper=pandas.ArrowDtype)
     cn.write(tmp_path / "t.h5", data, "t", layout="h5col")
     with cn.open(tmp_path / "t.h5") as file:
         found = file["t"].to_arrow()

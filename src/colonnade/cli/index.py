@@ -177,7 +177,7 @@ def _verified(table: Table) -> Facts:
 def _wrong(table: Table, index: Facts, findings: list[Finding]) -> list[str]:
     """The problems found in an index."""
     ending = f"/{index['name']}"
-    return [one.message for one in findings if one.path.endswith(ending) and one.severity != "note"]
+    return [f.message for f in findings if f.path.endswith(ending) and f.severity != "note"]
 
 
 def _show_verified(facts: Facts) -> None:

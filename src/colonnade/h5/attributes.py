@@ -323,8 +323,8 @@ def _addresses_in_bytes(node: NodeHandle, name: str) -> list[int]:
     if source is None:
         return []
     file = ReadFile(open_file(source), source, open_file_of(node), None, lambda _path, _target: None)
-    found = file.node(file.file.at(h5o.get_info(node).addr), "?")
-    return [] if found is None else found.reference_addresses(name)
+    opened = file.node(file.file.at(h5o.get_info(node).addr), "?")
+    return [] if opened is None else opened.reference_addresses(name)
 
 
 def stored_form(node: NodeHandle, name: str) -> tuple[StoredType, tuple[int, ...]] | None:

@@ -35,7 +35,9 @@ from colonnade.selection import Selection
 from colonnade.stored_dtypes import raw_dtype
 
 IndexRevision = Literal["april", "july"]
-"""The revision of HEP001 that says how an index is stored: April 2026 (in other layouts too), or July 2026 (H5Col)."""
+"""The revision of HEP001 that an index is stored by: April 2026 (in other layouts too), or July 2026 (H5Col)."""
+VALUES_NAMES: dict[IndexRevision, str] = {"april": "_values", "july": "VALUES"}
+"""The attribute of an index that refers to a second dataset; the index's name, `_` and this is the name of that."""
 Digests = dict[str, Sequence[str]]
 """The digests of the blocks of each part of an index ("attributes", "", "values")."""
 

@@ -21,6 +21,7 @@ from colonnade.columns.missing import Mask
 from colonnade.columns.strings import Places
 from colonnade.errors import CorruptError, UsageError
 from colonnade.indexes.base import (
+    VALUES_NAMES,
     Builder,
     ChangedError,
     Cost,
@@ -29,7 +30,6 @@ from colonnade.indexes.base import (
     Hasher,
     Index,
     IndexAttribute,
-    IndexRevision,
     KeySource,
     Kind,
     Options,
@@ -45,8 +45,6 @@ from colonnade.nodes.paths import editable, is_dataset
 from colonnade.predicate.bound import BoundLeaf, Missing
 from colonnade.selection import Selection
 
-VALUES: dict[IndexRevision, str] = {"april": "_values", "july": "VALUES"}
-"""The attribute that refers to the values; `<index>_` and this name is the name of their dataset."""
 EXHAUSTIVE = "exhaustive"
 MOST_NEAR = 256  # integers in the range from least to greatest, for which a value's code is computed, not looked up
 
@@ -199,7 +197,7 @@ class BitmapBuilder(Builder):
 
     def finish(self) -> EditableDataset:
         self._flush()
-        reference = VALUES[self._options.revision]
+        reference = VALUES_NAMES[self._options.revision]
         write_values(self._group, f"{self._name}_{reference}", self._dataset, self._values, self._column, reference)
         if self._options.revision == "july":
             writing.write_flag(self._dataset, EXHAUSTIVE, not self._has_nan)
@@ -252,7 +250,7 @@ class BitmapIndex(Index):
 
     def values_dataset(self) -> Dataset | None:
         """The dataset of the values, found by its object reference."""
-        references = attributes.read_references(self.dataset, VALUES[self.revision])
+        references = attributes.read_references(self.dataset, VALUES_NAMES[self.revision])
         node = self.dataset.dereference(references[0]) if references else None
         return node if node is not None and is_dataset(node) else None
 

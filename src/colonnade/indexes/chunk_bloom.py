@@ -68,7 +68,7 @@ def _strings(keys: Keys) -> tuple[np.ndarray, bytes]:
     return np.frombuffer(offsets, dtype=np.int32)[array.offset : array.offset + len(array) + 1], data or b""
 
 
-class Sizes(NamedTuple):
+class BloomSizes(NamedTuple):
     """The attributes of an index: bits per value and filter; the seed in July's revision, None in April's."""
 
     k: int
@@ -80,7 +80,7 @@ class Sizes(NamedTuple):
         return "april" if self.seed is None else "july"
 
 
-def bit_places(keys: Keys, width: int, sizes: Sizes) -> Int64s:
+def bit_places(keys: Keys, width: int, sizes: BloomSizes) -> Int64s:
     """The positions of the k bits of each present key."""
     low, high = _hashes(keys, width, sizes)
     steps = np.arange(sizes.k, dtype=np.uint64)
@@ -88,7 +88,7 @@ def bit_places(keys: Keys, width: int, sizes: Sizes) -> Int64s:
     return places
 
 
-def other_places(keys: Keys, width: int, sizes: Sizes) -> Int64s | None:
+def other_places(keys: Keys, width: int, sizes: BloomSizes) -> Int64s | None:
     """The positions by the other reading of July's definition, which does not wrap at 2**64; None if both agree."""
     if sizes.seed is None or sizes.m_bits & (sizes.m_bits - 1) == 0:
         return None
@@ -98,7 +98,7 @@ def other_places(keys: Keys, width: int, sizes: Sizes) -> Int64s | None:
     return places
 
 
-def _hashes(keys: Keys, width: int, sizes: Sizes) -> tuple[np.ndarray, np.ndarray]:
+def _hashes(keys: Keys, width: int, sizes: BloomSizes) -> tuple[np.ndarray, np.ndarray]:
     """The two hashes of each present key."""
     n_keys = int(np.count_nonzero(keys.present))
     low, high, unused = (np.empty(n_keys, dtype=np.uint64) for _ in range(3))
@@ -119,7 +119,7 @@ def _hashes(keys: Keys, width: int, sizes: Sizes) -> tuple[np.ndarray, np.ndarra
     return low, high
 
 
-def make_filter(keys: Keys, width: int, sizes: Sizes) -> Octets:
+def make_filter(keys: Keys, width: int, sizes: BloomSizes) -> Octets:
     """The filter of one chunk, which contains its present keys."""
     bits = np.zeros(sizes.m_bits // 8, dtype=np.uint8)
     k = sizes.k
@@ -150,7 +150,7 @@ class BloomBuilder(Builder):
         self._column = column
         grid = entries_of(column, options.revision)
         k, m_bits = choose_size(min(grid.chunk_rows, max(column.n_rows, 1)), options.error_rate, options.revision)
-        self._sizes = Sizes(k, m_bits, secrets.randbits(32) if options.revision == "july" else None)
+        self._sizes = BloomSizes(k, m_bits, secrets.randbits(32) if options.revision == "july" else None)
         self._is_whole = options.revision == "july" and column.chunk_rows is None
         shape = (grid.n_chunks, m_bits // 8)
         self._dataset = writing.create_matrix(group, name, shape, (1, shape[1]))
@@ -158,11 +158,11 @@ class BloomBuilder(Builder):
         self._done = 0
 
     def add(self, first_row: int, keys: Keys) -> None:
-        made = make_filter(keys, key_type(self._column).size, self._sizes)
+        filled = make_filter(keys, key_type(self._column).size, self._sizes)
         if self._is_whole and self._waiting:
-            self._waiting[0] |= made
+            self._waiting[0] |= filled
             return
-        self._waiting.append(made)
+        self._waiting.append(filled)
         if not self._is_whole and len(self._waiting) * self._sizes.m_bits // 8 >= limits.now.bloom_flush_bytes:
             self._flush()
 
@@ -191,11 +191,11 @@ class BloomIndex(Index):
         self._part: Part | None = None
 
     @property
-    def _sizes(self) -> Sizes:
+    def _sizes(self) -> BloomSizes:
         k = attributes.read_integers(self.dataset, "k") or [0]
         m_bits = attributes.read_integers(self.dataset, "m_bits") or [0]
         seed = (attributes.read_integers(self.dataset, "seed") or [0])[0] if self.revision == "july" else None
-        return Sizes(k[0], m_bits[0], seed)
+        return BloomSizes(k[0], m_bits[0], seed)
 
     def problem(self) -> str | None:
         grid = self._grid

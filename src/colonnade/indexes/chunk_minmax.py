@@ -133,11 +133,11 @@ class _Entries:
         writing.write_rows(dataset, stored, first, image, len(self))
 
 
-def _wider(one: tuple[Keys, Keys] | None, other: tuple[Keys, Keys] | None) -> tuple[Keys, Keys] | None:
+def _wider(bounds: tuple[Keys, Keys] | None, other: tuple[Keys, Keys] | None) -> tuple[Keys, Keys] | None:
     """The bounds of two runs of rows together."""
-    if one is None or other is None:
-        return one or other
-    both = join([one[0], other[0], one[1], other[1]])
+    if bounds is None or other is None:
+        return bounds or other
+    both = join([bounds[0], other[0], bounds[1], other[1]])
     places = both.least_and_greatest()
     assert places is not None  # bounds are values
     return both.take(np.array(places[:1])), both.take(np.array(places[1:]))
@@ -216,7 +216,7 @@ class MinMaxIndex(Index):
             may, sure = (some, values == n) if leaf.negated else (nan > 0, nan == n)
         else:
             reach, inside = self._compare(leaf, low, high)
-            unknown = low.nan | high.nan  # a bound that is NaN says nothing
+            unknown = low.nan | high.nan  # a bound that is NaN excludes nothing
             reach, inside = reach | unknown, inside & ~unknown
             if leaf.negated:
                 may, sure = (some & ~inside) | (nan > 0), (missing == 0) & (~some | ~reach)

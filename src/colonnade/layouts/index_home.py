@@ -12,8 +12,7 @@ from typing import overload
 from colonnade import writing
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, UnsupportedError, UsageError
-from colonnade.indexes.base import Index, IndexRevision
-from colonnade.indexes.bitmap import VALUES
+from colonnade.indexes.base import VALUES_NAMES, Index, IndexRevision
 from colonnade.model import IndexInfo, shown_name
 from colonnade.nodes import Dataset, EditableGroup, Group, Node, attributes
 from colonnade.nodes.damage import hdf5_errors
@@ -94,7 +93,7 @@ def index_datasets(group: Group, revision: IndexRevision = "april") -> dict[str,
 
 def values_of(dataset: Dataset, revision: IndexRevision = "april") -> list[Node]:
     """The values datasets of an index: one if it is a bitmap, otherwise none."""
-    listed = attributes.read_references(dataset, VALUES[revision]) or []
+    listed = attributes.read_references(dataset, VALUES_NAMES[revision]) or []
     return [node for reference in listed if (node := dataset.dereference(reference)) is not None]
 
 
@@ -111,7 +110,7 @@ def place_index(
         home = writing.create_group(group, link)
     name = base = f"{column}__{kind}"
     number = 2
-    while home.has_link(name) or home.has_link(f"{name}_{VALUES[revision]}"):
+    while home.has_link(name) or home.has_link(f"{name}_{VALUES_NAMES[revision]}"):
         name = f"{base}_{number}"
         number += 1
     return home, name
@@ -131,7 +130,7 @@ def discard_index(group: EditableGroup, name: str, revision: IndexRevision = "ap
 
 def _endings(revision: IndexRevision) -> tuple[str, str]:
     """What follows the name of an index in the names of its datasets."""
-    return "", f"_{VALUES[revision]}"
+    return "", f"_{VALUES_NAMES[revision]}"
 
 
 def remove_index(group: EditableGroup, index: PlacedIndex, revision: IndexRevision = "april") -> None:

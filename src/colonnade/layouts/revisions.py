@@ -6,11 +6,8 @@ two have no NROWS, but July's names; they are read as tables of `h5col`.
 
 from __future__ import annotations
 
-from colonnade.model import DatasetInfo
 from colonnade.nodes import Group, attributes
 
-CLASS, CLASS_VALUE = "CLASS", "COLUMN_TABLE"
-NROWS = "NROWS"
 _APRIL_GROUP, _JULY_GROUP = "_search_indexes", "SEARCH_INDEXES"
 _APRIL_REFERENCES = ("_columns_list", "_categories", "_indexes", "_search_indexes")
 _JULY_REFERENCES = ("CATEGORIES", "SEARCH_INDEX_LIST")
@@ -19,12 +16,12 @@ _MOST_LOOKED_AT = 8  # columns
 
 def is_column_table(group: Group) -> bool:
     """Whether the group is a table of any revision. Only CLASS decides, however it is stored."""
-    return _logical_text(group, CLASS) == CLASS_VALUE
+    return attributes.read_text(group, "CLASS") == "COLUMN_TABLE"
 
 
 def is_july(group: Group) -> bool:
     """Whether a table group follows the revision of July 2026, or a draft of it."""
-    if group.attribute_storage(NROWS) is None:
+    if group.attribute_storage("NROWS") is None:
         return group.attribute_storage("INDEX_COLUMNS") is not None or _has_group(group, _JULY_GROUP)
     return not _is_april_with_nrows(group)
 
@@ -37,18 +34,9 @@ def _is_april_with_nrows(group: Group) -> bool:
         return True
     listed = (attributes.read_texts(group, "column-order") or [])[:_MOST_LOOKED_AT]
     columns = [group.open_dataset(name) for name in listed if group.hard_kind(name) == "dataset"]
-    found = {name for column in columns if column is not None for name in column.attribute_names()}
-    return not found.isdisjoint(_APRIL_REFERENCES) and found.isdisjoint(_JULY_REFERENCES)
+    present = {name for column in columns if column is not None for name in column.attribute_names()}
+    return not present.isdisjoint(_APRIL_REFERENCES) and present.isdisjoint(_JULY_REFERENCES)
 
 
 def _has_group(group: Group, name: str) -> bool:
     return group.hard_kind(name) == "group"
-
-
-def _logical_text(group: Group, name: str) -> str | None:
-    return attributes.read_text(group, name)
-
-
-def length_of(info: DatasetInfo | None) -> int | None:
-    """The length of a dataset of rank 1; None for all others."""
-    return info.shape[0] if info is not None and info.shape is not None and len(info.shape) == 1 else None

@@ -18,6 +18,7 @@ from colonnade.dataclass import dataclass, replace
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.layouts.frame_parts import Unfit, header_of
 from colonnade.layouts.h5col import names
+from colonnade.layouts.h5col.counts import count_of, stored_rows
 from colonnade.layouts.h5col.lists import (
     column_of,
     companions,
@@ -44,12 +45,11 @@ from colonnade.model import (
     shown_name,
     unreadable_column,
 )
-from colonnade.nodes import Dataset, Group, Node, attributes
+from colonnade.nodes import Dataset, Group, attributes
 from colonnade.nodes.paths import is_dataset
 from colonnade.nodes.protocols import Child, ObjectReference
 from colonnade.stored_dtypes import memory_dtype
 
-MOST_ROWS = 2**63 - 1
 _HOMES = (names.CATEGORIES, names.SEARCH_INDEXES)
 
 
@@ -64,30 +64,6 @@ def describe(group: Group, path: str) -> TableInfo:
 def describe_whole(group: Group, path: str) -> TableInfo:
     """The table as plain data with all its columns and problems, however many they are."""
     return _Description(group, path, lazy=False).table()
-
-
-def stored_rows(group: Group) -> int | None:
-    """NROWS; None if there is no such attribute. A CorruptError if it is not a number of rows."""
-    stored = group.inspect_attribute(names.NROWS)
-    if stored is None:
-        return None
-    if not stored.is_integer or stored.shape != () or len(stored.values) != 1:
-        shown = stored.problem or f"an attribute of {stored.type}"
-        raise CorruptError(f"NROWS of {group.path} is not a number of rows, but {shown} (rule JT3)", path=group.path)
-    n_rows = int(stored.values[0])
-    if not 0 <= n_rows <= MOST_ROWS:
-        raise CorruptError(f"NROWS of {group.path} is {n_rows:,}, which no table has (rule JT3)", path=group.path)
-    return n_rows
-
-
-def count_of(node: Node, name: str) -> int | None:
-    """An attribute that is a scalar uint64, of any byte order; None for everything else (JG4)."""
-    stored = node.inspect_attribute(name)
-    if stored is None or stored.type is None or not stored.is_integer or stored.shape != ():
-        return None
-    if stored.type.signed or stored.type.size != 8 or len(stored.values) != 1:
-        return None
-    return int(stored.values[0])
 
 
 @dataclass(frozen=True)
@@ -160,7 +136,7 @@ class _Description:
                 f"table {self.path} is HEP001 version {version}; this library reads versions up to 1.x",
                 feature=f"HEP001 {version}",
                 path=self.path,
-                found=version,
+                described=version,
                 supported=names.VERSION_VALUE,
             )
         return version
@@ -179,19 +155,19 @@ class _Description:
         return LazyColumns(listed, lambda name: self._member(self.group.child(name)).column)
 
     def _all_columns(self) -> Sequence[ColumnInfo]:
-        found = [self._member(child) for child in self.group.children() if self._may_be_column(child)]
+        described = [self._member(child) for child in self.group.children() if self._may_be_column(child)]
         if self.is_draft:
-            self.n_rows = _most_frequent([entry.extent for entry in found if entry.extent is not None])
-            found = [self._of_draft(entry) for entry in found]
-        hidden = self._categories_beside(found)
-        found = [entry for entry in found if entry.column.name not in hidden]
+            self.n_rows = _most_frequent([entry.extent for entry in described if entry.extent is not None])
+            described = [self._of_draft(entry) for entry in described]
+        hidden = self._categories_beside(described)
+        described = [entry for entry in described if entry.column.name not in hidden]
         gone = {shown_name(f"{self.path.rstrip('/')}/{name}") for name in hidden}
         self.problems = [finding for finding in self.problems if finding.path not in gone]
-        extents = {entry.extent for entry in found if entry.extent is not None and entry.extent >= self.n_rows}
+        extents = {entry.extent for entry in described if entry.extent is not None and entry.extent >= self.n_rows}
         if len(extents) > 1 and not self.is_draft:
             shown = ", ".join(map(str, sorted(extents)))
             self.note("JC6", "warning", f"the datasets of the columns have different lengths: {shown}")
-        return self._ordered([entry.column for entry in found])
+        return self._ordered([entry.column for entry in described])
 
     def _of_draft(self, entry: _Described) -> _Described:
         column = replace(entry.column, n_rows=self.n_rows)
@@ -336,9 +312,9 @@ class _Description:
             return {child.address: f"{names.CATEGORIES}/{child.name}" for child in home.children()}
         return {child.address: child.name for child in self.group.children() if child.kind == "dataset"}
 
-    def _categories_beside(self, found: Sequence[_Described]) -> set[str]:
+    def _categories_beside(self, described: Sequence[_Described]) -> set[str]:
         """The datasets next to the columns that are categories, as in drafts before 16 June."""
-        coded = [entry.column.categories for entry in found if entry.column.categories is not None]
+        coded = [entry.column.categories for entry in described if entry.column.categories is not None]
         return {categories.name for categories in coded if categories.name not in self.listed}
 
     # -- order and labels --
@@ -372,7 +348,7 @@ class _Description:
             if isinstance(columns, LazyColumns)
             else {column.name: column for column in columns}
         )
-        found: list[ColumnInfo] = []
+        described: list[ColumnInfo] = []
         for name in wanted:
             column = named.get(name)
             if column is None:
@@ -380,8 +356,8 @@ class _Description:
             elif column.leads_elsewhere and not column.type.has_pointers:
                 self.note("JI1", "error", f"the label {name!r} is a list column")
             else:
-                found.append(replace(column, is_label=True))
-        return tuple(found) if len(found) == len(wanted) else ()
+                described.append(replace(column, is_label=True))
+        return tuple(described) if len(described) == len(wanted) else ()
 
     def _label_names(self, columns: Sequence[ColumnInfo]) -> list[str]:
         """The names of the label columns as the file has them, whether there are such columns or not."""
@@ -417,7 +393,7 @@ def _rank(dataset: Dataset) -> int | None:
 
 
 def _codec(stored: StoredType, fill: bytes | None) -> CodeCodec | None:
-    """What tells missing codes: the fill alone (JK5). A fill of -1 is what plain codes have."""
+    """What marks missing codes: the fill alone (JK5). A fill of -1 is what plain codes have."""
     is_usual = stored.signed and fill is not None and int(np.frombuffer(fill, dtype=memory_dtype(stored))[0]) == -1
     return None if is_usual else "codes"
 

@@ -23,15 +23,15 @@ from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.dataclass import replace
 from colonnade.errors import CorruptError, UsageError
 from colonnade.layouts.h5col import names
-from colonnade.layouts.h5col.lists import Leaf, Level, column_of, companions, read_levels
+from colonnade.layouts.h5col.lists import Level, ListElements, column_of, companions, read_levels
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions, Lists, Masked, StoredType
 from colonnade.nodes import Dataset, EditableGroup, attributes
 from colonnade.nodes.elements import dataset_column
 from colonnade.nodes.paths import editable, group_at
 from colonnade.selection import Selection
 
-BYTE = StoredType("integer", 1, signed=True, precision=8)
-NULLABLE = StoredType("boolean", 1, base=BYTE, members=(("FALSE", 0), ("TRUE", 1), ("MISSING", 2)))
+_BYTE = StoredType("integer", 1, signed=True, precision=8)
+NULLABLE_BOOLEAN = StoredType("boolean", 1, base=_BYTE, members=(("FALSE", 0), ("TRUE", 1), ("MISSING", 2)))
 
 
 def _code_form(categories: pa.Array, as_enum: bool, has_missing: bool, name: str) -> ElementForm:
@@ -39,7 +39,7 @@ def _code_form(categories: pa.Array, as_enum: bool, has_missing: bool, name: str
     return categorical_form(categories, as_enum, has_missing or as_enum, name)
 
 
-MARKING = replace(Marking(), code_form=_code_form, nullable=NULLABLE, is_everywhere=True)
+JULY_MARKING = replace(Marking(), code_form=_code_form, nullable=NULLABLE_BOOLEAN, is_everywhere=True)
 """How missing rows are marked: by the fill alone, which every column but a boolean one has."""
 
 
@@ -84,7 +84,7 @@ class LevelWriter:
             self._values = LevelWriter(f"{name} (elements)", self._kind.value_type, options)
         else:
             self._values = ColumnWriter(
-                f"{name} (elements)", self._kind.value_type, options, link=names.VALUES, marking=MARKING
+                f"{name} (elements)", self._kind.value_type, options, link=names.LIST_VALUES, marking=JULY_MARKING
             )
         self._offsets = self._part(names.OFFSETS, pa.uint64())
         self._mask: ColumnWriter | None = None
@@ -103,13 +103,13 @@ class LevelWriter:
             self._group, names.CLASS, names.STRING_VALUES if self.is_text else names.LIST_COLUMN, "ascii"
         )
         if not self.is_text:
-            writing.write_text(self._group, names.KIND, names.OFFSETS, "ascii")
+            writing.write_text(self._group, names.KIND_ATTRIBUTE, names.OFFSETS, "ascii")
         lengths, values = self._divided(sample)
         first = pa.array(np.cumsum(lengths).astype(np.uint64))
         self._offsets.start(self._group, first, None if n_rows is None else n_rows + 1, most_rows)
         self._offsets.write(pa.array([0], pa.uint64()))
         if isinstance(self._values, LevelWriter):
-            self._values.start(self._group, names.VALUES, values, None, most_rows)
+            self._values.start(self._group, names.LIST_VALUES, values, None, most_rows)
         else:
             self._values.start(self._group, values, None, most_rows)
 
@@ -129,12 +129,12 @@ class LevelWriter:
             writer._mask = _resumed(column.name, names.MASK, mask.type, group, level.mask, n_rows)
         items = replace(form.items, n_rows=writer._n_values)
         if isinstance(level.values, Level):
-            inner = group_at(group, names.VALUES)
+            inner = group_at(group, names.LIST_VALUES)
             writer._values = cls.resume(inner, level.values, items, options)
         else:
-            link = names.CHARS if level.is_text else names.VALUES
+            link = names.CHARS if level.is_text else names.LIST_VALUES
             leaf = editable(level.values.dataset)
-            writer._values = ColumnWriter.resume(items, group, leaf, None, link, MARKING)
+            writer._values = ColumnWriter.resume(items, group, leaf, None, link, JULY_MARKING)
         return writer
 
     def write(self, array: pa.Array) -> None:
@@ -209,10 +209,10 @@ def _resumed(
 
 def _offset_at(offsets: Dataset, row: int) -> int:
     """One offset; a CorruptError if it cannot be one."""
-    found = int(read_stored(offsets, row, 1)[0])
-    if not 0 <= found < 2**63:
-        raise CorruptError(f"the offset of list {row:,} is {found:,}", row=row, found=found)
-    return found
+    offset = int(read_stored(offsets, row, 1)[0])
+    if not 0 <= offset < 2**63:
+        raise CorruptError(f"the offset of list {row:,} is {offset:,}", row=row, found=offset)
+    return offset
 
 
 def _end_of(level: Level, n_rows: int) -> int:
@@ -224,7 +224,7 @@ def _end_of(level: Level, n_rows: int) -> int:
     return end
 
 
-def _n_elements(leaf: Leaf) -> int:
+def _n_elements(leaf: ListElements) -> int:
     return leaf.info.shape[0] if leaf.info.shape else 0
 
 
@@ -308,9 +308,9 @@ class ListWriter:
             writer.write(values)
             n_rows += len(values)
         writer.finish()
-        made = group_at(self._parent, aside)
-        writing.copy_attributes(editable(inner), made)
-        del inner, level, reader, made
+        replacement = group_at(self._parent, aside)
+        writing.copy_attributes(editable(inner), replacement)
+        del inner, level, reader, replacement
         writing.unlink(self._parent, self.name)
         writing.rename(self._parent, aside, self.name)
         self._level, self._n_rows, self._replaced = writer, n_rows, True

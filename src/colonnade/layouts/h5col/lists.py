@@ -14,15 +14,15 @@ from colonnade.layouts.h5col import names
 from colonnade.model import ColumnInfo, DatasetInfo, Form, Lists, Masked, Plain, Severity, StoredType
 from colonnade.nodes import Dataset, Group, attributes
 
-MOST_LEVELS = 32
-_MEMBERS = {names.LIST_COLUMN: {names.OFFSETS, names.VALUES, names.MASK}}
+DEEPEST_LISTS = 32
+_MEMBERS = {names.LIST_COLUMN: {names.OFFSETS, names.LIST_VALUES, names.MASK}}
 _MEMBERS[names.STRING_VALUES] = {names.OFFSETS, names.CHARS, names.MASK}
-Note = Callable[[str, Severity, str], None]
+ListNote = Callable[[str, Severity, str], None]
 """Takes the rule, the severity and the message of a problem that leaves the column readable."""
 
 
 @dataclass
-class Leaf:
+class ListElements:
     """The dataset of the elements of a list column."""
 
     dataset: Dataset
@@ -35,7 +35,7 @@ class Level:
 
     offsets: Dataset
     info: DatasetInfo
-    values: Level | Leaf
+    values: Level | ListElements
     mask: Dataset | None = None
     n_masked: int = 0
     is_text: bool = False
@@ -52,27 +52,27 @@ def is_list_column(group: Group) -> bool:
     return attributes.read_text(group, names.CLASS) == names.LIST_COLUMN
 
 
-def read_levels(group: Group, note: Note) -> Level:
-    """The levels of a list column; `Unfit` says why they cannot be read."""
+def read_levels(group: Group, note: ListNote) -> Level:
+    """The levels of a list column; `Unfit` if they cannot be read."""
     return _Levels(note).read(group, ())
 
 
 class _Levels:
     """Walks down the levels of one list column."""
 
-    def __init__(self, note: Note) -> None:
+    def __init__(self, note: ListNote) -> None:
         self._note = note
 
     def read(self, group: Group, above: tuple[int | None, ...]) -> Level:
-        if len(above) >= MOST_LEVELS:
-            raise Unfit(f"it has more than {MOST_LEVELS} levels of lists (rule JX4)")
+        if len(above) >= DEEPEST_LISTS:
+            raise Unfit(f"it has more than {DEEPEST_LISTS} levels of lists (rule JX4)")
         if group.address in above:
             raise Unfit("its lists contain themselves (rule JX4)")
         cls = attributes.read_text(group, names.CLASS)
         if cls not in _MEMBERS:
-            raise Unfit(f"{names.VALUES} is a group of CLASS {cls!r} (rule JL5)")
+            raise Unfit(f"{names.LIST_VALUES} is a group of CLASS {cls!r} (rule JL5)")
         is_text = cls == names.STRING_VALUES
-        kind = attributes.read_text(group, names.KIND)
+        kind = attributes.read_text(group, names.KIND_ATTRIBUTE)
         if not is_text and kind != names.OFFSETS:
             raise Unfit(f"its KIND is {kind!r}, not '{names.OFFSETS}' (rule JL2)")
         for child in group.children():
@@ -94,7 +94,7 @@ class _Levels:
             raise Unfit(f"its {names.OFFSETS} are empty, they begin with 0 (rule JL4)")
 
     def _member(self, group: Group, name: str) -> tuple[Dataset, DatasetInfo]:
-        """The member of this name, a dataset of rank 1 behind a hard link."""
+        """The member of this name, a dataset of rank 1 reached by a hard link."""
         kind = group.hard_kind(name)
         if kind != "dataset":
             raise Unfit(f"its {name} is {'missing' if kind is None else f'not a dataset, but: {kind}'} (rule JL3)")
@@ -111,24 +111,24 @@ class _Levels:
             raise Unfit(f"its {names.MASK} holds {info.type}, not booleans (rule JB2)")
         return mask, info.shape[0] if info.shape else 0
 
-    def _chars(self, group: Group) -> Leaf:
+    def _chars(self, group: Group) -> ListElements:
         chars, info = self._member(group, names.CHARS)
         if info.type.kind != "integer" or info.type.size != 1:
             raise Unfit(f"its {names.CHARS} are {info.type}, not uint8 (rule JL9)")
-        return Leaf(chars, info)
+        return ListElements(chars, info)
 
-    def _values(self, group: Group, above: tuple[int | None, ...]) -> Level | Leaf:
-        if group.hard_kind(names.VALUES) == "group":
-            inner = group.open_group(names.VALUES)
+    def _values(self, group: Group, above: tuple[int | None, ...]) -> Level | ListElements:
+        if group.hard_kind(names.LIST_VALUES) == "group":
+            inner = group.open_group(names.LIST_VALUES)
             if inner is None:
-                raise Unfit(f"its {names.VALUES} cannot be opened")
+                raise Unfit(f"its {names.LIST_VALUES} cannot be opened")
             return self.read(inner, above)
-        leaf, info = self._member(group, names.VALUES)
+        leaf, info = self._member(group, names.LIST_VALUES)
         if info.type.has_pointers:
             self._note("JL10", "error", f"its elements are {info.type}: variable length is not allowed in lists")
         if names.CATEGORIES in leaf.attribute_names():
             self._note("JL14", "warning", "its elements have CATEGORIES, which lists do not: they are read as integers")
-        return Leaf(leaf, info)
+        return ListElements(leaf, info)
 
 
 def column_of(level: Level, name: str, n_rows: int, units: str | None) -> ColumnInfo:
@@ -145,7 +145,7 @@ def column_of(level: Level, name: str, n_rows: int, units: str | None) -> Column
     return ColumnInfo(name, info.type, n_rows, info.storage, info.chunk_rows, info.filters, form=form, units=units)
 
 
-def _items_of(values: Level | Leaf, name: str, units: str | None, is_text: bool) -> ColumnInfo:
+def _items_of(values: Level | ListElements, name: str, units: str | None, is_text: bool) -> ColumnInfo:
     if isinstance(values, Level):
         return column_of(values, name, values.capacity, units)
     info = values.info
@@ -167,7 +167,7 @@ def _items_of(values: Level | Leaf, name: str, units: str | None, is_text: bool)
 
 
 def marking_fill(info: DatasetInfo) -> bytes | None:
-    """The fill that marks missing rows: a boolean has none, whatever its dataset says (JB4)."""
+    """The fill that marks missing rows: a boolean has none, whatever its dataset has (JB4)."""
     return None if is_plain_boolean(info.type) else info.fill
 
 

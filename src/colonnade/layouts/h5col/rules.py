@@ -15,7 +15,7 @@ from colonnade.columns.raw import read_stored
 from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError
 from colonnade.layouts.frame_parts import Unfit
 from colonnade.layouts.h5col import names, raw, rules_indexes, rules_storage
-from colonnade.layouts.h5col.lists import Leaf, Level, read_levels
+from colonnade.layouts.h5col.lists import Level, ListElements, read_levels
 from colonnade.layouts.h5col.raw import RawH5colTable
 from colonnade.layouts.index_home import IndexPlan
 from colonnade.model import Breach, ColumnInfo, Lists, Repair, Rule
@@ -46,7 +46,7 @@ def null_lists_are_empty(table: RawH5colTable) -> Iterator[Breach]:
             continue
         group = table.group.open_group(column.name)
         try:
-            level: Level | Leaf = read_levels(group, _ignore) if group is not None else _no_group()
+            level: Level | ListElements = read_levels(group, _ignore) if group is not None else _no_group()
         except Unfit:
             continue
         n_rows = table.info.n_rows
@@ -67,7 +67,7 @@ def _no_group() -> Level:
     raise Unfit("it is no longer in the file")
 
 
-def _capacity(values: Level | Leaf) -> int:
+def _capacity(values: Level | ListElements) -> int:
     return values.capacity if isinstance(values, Level) else 0
 
 
@@ -143,7 +143,7 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule("JB3", "A boolean is 0 or 1.", "Write the values of the column again.", deep=True),
     _rule("JB4", "A boolean column has no fill value of its own.", _WRITE),
-    _rule("JC1", "A column is a dataset of rank 1, or a list column, behind a hard link.", _PROGRAM),
+    _rule("JC1", "A column is a dataset of rank 1, or a list column, reached by a hard link.", _PROGRAM),
     _rule("JC4", "The values of a column can be read.", _PROGRAM, deep=True),
     _rule("JC6", "All datasets of columns have one length, which is at least NROWS.", _PROGRAM),
     _rule("JM1", "Every column but a boolean one has a fill value of its own.", "Rows of it cannot be missing."),
@@ -271,7 +271,7 @@ def unreadable(table: RawH5colTable, column: ColumnInfo, error: ColonnadeError) 
 
 
 def missing_is_described(_table: RawH5colTable, _column: ColumnInfo) -> None:
-    """None: the fill alone says which rows are missing."""
+    """None: the fill alone marks missing rows."""
 
 
 def other_objects(*_where: object) -> Iterator[tuple[RawH5colTable, list[tuple[str, Breach]]]]:
@@ -307,19 +307,19 @@ def repairs(table: RawH5colTable, _removed_indexes: Collection[int]) -> list[Rep
         for breach in check(table)
         if breach.severity != "note"
     }
-    found = [partial_repair for path in [table.path] for partial_repair in _of_group(table, path, broken)]
+    planned = list(_of_group(table, table.path, broken))
     for rule, path in sorted(broken):
         if rule == "JK4":
             name = path.rsplit("/", 1)[-1]
             do = partial(_drop_categories, table.group, name)
-            found.append(Repair(path, "the categories are dropped: no column uses them", ((rule, path),), do))
-    return found
+            planned.append(Repair(path, "the categories are dropped: no column uses them", ((rule, path),), do))
+    return planned
 
 
 def _of_group(table: RawH5colTable, path: str, broken: set[tuple[str, str]]) -> Iterator[Repair]:
-    texts = {"JT1": (names.CLASS,), "JT2": (names.VERSION,)}
-    texts["JT4"] = (names.TITLE, names.DESCRIPTION, names.UNITS_VOCABULARY, names.INDEX)
-    for rule, attributes in texts.items():
+    attributes_of: dict[str, tuple[str, ...]] = {"JT1": (names.CLASS,), "JT2": (names.VERSION,)}
+    attributes_of["JT4"] = (names.TITLE, names.DESCRIPTION, names.UNITS_VOCABULARY, names.INDEX)
+    for rule, attributes in attributes_of.items():
         known = [(name, table.text(name)) for name in attributes]
         strings = [(name, text) for name, text in known if text is not None and "\0" not in text]
         if (rule, path) in broken and strings:

@@ -16,7 +16,7 @@ from colonnade.layouts.index_home import IndexPlan, PlacedIndex, values_of
 from colonnade.model import Breach, Severity, shown_name
 from colonnade.nodes.paths import editable, is_dataset, join_path
 
-_RULE_OF_KIND = {"CHUNK_MINMAX": "JS7", "SORTED_ROWS": "JS8", "BITMAP": "JS10", "CHUNK_BLOOM": "JS11"}
+_JULY_RULES = {"S4": "JS7", "S5": "JS8", "S6": "JS10", "S7": "JS11"}  # by the rule of April about the same kind
 
 
 def path_of(table: RawH5colTable, index: PlacedIndex) -> str:
@@ -43,7 +43,7 @@ def indexes_declare_their_kind(table: RawH5colTable) -> Iterator[Breach]:
             message = "an index of an unknown kind: it is kept, but not used"
             yield Breach("note", path, message, repr(index.kind), f"one of {names_in_files()}")
         for node in values_of(index.dataset, "july"):
-            if is_dataset(node) and node.attribute_storage(names.KIND) is not None:
+            if is_dataset(node) and node.attribute_storage(names.KIND_ATTRIBUTE) is not None:
                 message = "the values of a bitmap have a KIND, as if they were an index"
                 yield Breach("error", path, message, "a KIND", "no such attribute")
 
@@ -53,6 +53,12 @@ def indexes_are_current(table: RawH5colTable) -> Iterator[Breach]:
     for index in table.placed:
         if index.is_stale:
             yield Breach("note", path_of(table, index), f"the index is not used: {index.problem}", "a stale index")
+
+
+def _rule_of(index: PlacedIndex) -> str:
+    """The rule about the stored form of indexes of this kind."""
+    kind = kind_in_file(index.kind)
+    return "JS3" if kind is None else _JULY_RULES.get(kind.rule, "JS3")
 
 
 def _shape_problem(table: RawH5colTable, index: PlacedIndex) -> str | None:
@@ -70,7 +76,7 @@ def _shape_problem(table: RawH5colTable, index: PlacedIndex) -> str | None:
 def indexes_suit(table: RawH5colTable, rule: str) -> Iterator[Breach]:
     """JS7 to JS11: an index of a kind has its shape and its attributes."""
     for index in table.placed:
-        problem = _shape_problem(table, index) if _RULE_OF_KIND.get(index.kind) == rule else None
+        problem = _shape_problem(table, index) if _rule_of(index) == rule else None
         if problem is not None:
             path, message = path_of(table, index), f"the index is not used: {problem}"
             yield Breach("error", path, message, problem, "an index of this column")
@@ -83,7 +89,7 @@ def index_plans(table: RawH5colTable, wrong: Collection[str]) -> list[IndexPlan]
         kind, path = kind_in_file(index.kind), path_of(table, index)
         rules = ["S8"] if index.name in wrong else []
         if _shape_problem(table, index) is not None:
-            rules.append(_RULE_OF_KIND[index.kind])
+            rules.append(_rule_of(index))
         if index.problem is not None:
             rules.append("JG4" if index.is_stale else "JS2" if index.kind else "JS3")
         if not rules or (kind is None and index.kind):

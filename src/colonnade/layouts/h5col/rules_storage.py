@@ -60,10 +60,10 @@ def references_are_of_the_new_form(table: RawH5colTable) -> Iterator[Breach]:
 
 
 def _older_references(table: RawH5colTable) -> Iterator[str]:
-    held: list[tuple[Node, tuple[str, ...]]] = [(table.group, (names.INDEX_COLUMNS,))]
-    held += [(dataset, (names.CATEGORIES, names.SEARCH_INDEX_LIST)) for _, dataset in table.plain_columns()]
-    held += [(index.dataset, (names.VALUES,)) for index in table.placed]
-    for node, attributes in held:
+    nodes: list[tuple[Node, tuple[str, ...]]] = [(table.group, (names.INDEX_COLUMNS,))]
+    nodes += [(dataset, (names.CATEGORIES, names.SEARCH_INDEX_LIST)) for _, dataset in table.plain_columns()]
+    nodes += [(index.dataset, (names.LIST_VALUES,)) for index in table.placed]
+    for node, attributes in nodes:
         for name in attributes:
             stored = node.attribute_storage(name)
             if stored is not None and stored[0].kind == "object_reference":
@@ -80,8 +80,8 @@ def references_lead_into_the_table(table: RawH5colTable) -> Iterator[Breach]:
         is_odd = stored is not None and not (stored[0].kind == "object_reference" or is_shown_as_stored(stored[0]))
         if odd or is_odd:
             message = f"{names.SEARCH_INDEX_LIST} leads to something else than a search index of the table"
-            found = f"{len(odd)} of {len(listed)} references"
-            yield Breach("error", table.path_of(column.name), message, found, f"datasets in {names.SEARCH_INDEXES}")
+            present = f"{len(odd)} of {len(listed)} references"
+            yield Breach("error", table.path_of(column.name), message, present, f"datasets in {names.SEARCH_INDEXES}")
 
 
 def categories_are_datasets(table: RawH5colTable) -> Iterator[Breach]:
@@ -129,15 +129,15 @@ def names_are_free(table: RawH5colTable) -> Iterator[Breach]:
 
 def flags_are_booleans(table: RawH5colTable) -> Iterator[Breach]:
     """JB2, JK7: `ordered` and `exhaustive` are booleans."""
-    held: list[tuple[str, Node]] = [(index.name, index.dataset) for index in table.placed]
+    nodes: list[tuple[str, Node]] = [(index.name, index.dataset) for index in table.placed]
     for child in table.members_of(names.CATEGORIES):
         node = table.group.open_dataset(f"{names.CATEGORIES}/{child.name}") if child.kind == "dataset" else None
-        held += [] if node is None else [(child.name, node)]
-    for _, node in held:
+        nodes += [] if node is None else [(child.name, node)]
+    for name_of_node, owner in nodes:
         for name in (names.ORDERED, "exhaustive"):
-            stored = node.attribute_storage(name)
+            stored = owner.attribute_storage(name)
             if stored is not None and not is_plain_boolean(stored[0]):
-                where, expected = join_path(table.path, node.path.rsplit("/", 1)[-1]), "the enum FALSE, TRUE"
+                where, expected = join_path(table.path, name_of_node), "the enum FALSE, TRUE"
                 yield Breach("error", where, f"{name} is not a boolean", str(stored[0]), expected)
 
 
@@ -178,9 +178,9 @@ def _bound(dataset: Dataset, name: str) -> _Bound | None:
     return None if stored is None or element is None else (stored[0], element)
 
 
-def _is_like(found: StoredType, wanted: StoredType) -> bool:
+def _is_like(present: StoredType, wanted: StoredType) -> bool:
     """Whether two types hold the same values: byte order and the padding of strings do not matter."""
-    return (found.kind, found.size, found.signed) == (wanted.kind, wanted.size, wanted.signed)
+    return (present.kind, present.size, present.signed) == (wanted.kind, wanted.size, wanted.signed)
 
 
 def _number(stored: StoredType, element: bytes) -> int | float:

@@ -1,6 +1,6 @@
-"""Search indexes of an H5Col table: found from their columns, and only used while their tokens agree (JS1-JS4, JG4).
+"""Search indexes of an H5Col table: listing from their columns, and only used while their tokens agree (JS1-JS4, JG4).
 
-An index says which state of the table it describes. If that is not the current one it is stale, and not used.
+An index names the state of the table that it describes. If that is not the current one it is stale, and not used.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from colonnade import writing
 from colonnade.layouts import index_home
 from colonnade.layouts.h5col import names
-from colonnade.layouts.h5col.describe import count_of, stored_rows
+from colonnade.layouts.h5col.counts import count_of, stored_rows
 from colonnade.layouts.index_home import PlacedIndex, home_of, index_datasets, remove_index, rename_placed
 from colonnade.layouts.wide import is_wide
 from colonnade.model import TableInfo
@@ -35,23 +35,23 @@ def _listing(group: Group, info: TableInfo, datasets: dict[str, Dataset]) -> dic
     """
     likely = [name for name in dict.fromkeys(index.rpartition("__")[0] for index in datasets) if name in info.by_name]
     if is_wide(len(info.by_name)):
-        found = _listed_by(group, likely)
-        if all(node.address in found for node in datasets.values()):
-            return found
+        listing = _listed_by(group, likely)
+        if all(node.address in listing for node in datasets.values()):
+            return listing
     return _listed_by(group, list(info.by_name))
 
 
 def _listed_by(group: Group, columns: Sequence[str]) -> dict[int | None, list[str]]:
-    found: dict[int | None, list[str]] = {}
+    listing: dict[int | None, list[str]] = {}
     for name in columns:
         node: Node | None = group.open_dataset(name) or group.open_group(name)
         for address in dict.fromkeys(node.reference_addresses(names.SEARCH_INDEX_LIST)) if node is not None else ():
-            found.setdefault(address, []).append(name)
-    return found
+            listing.setdefault(address, []).append(name)
+    return listing
 
 
 def _placed(group: Group, info: TableInfo, name: str, dataset: Dataset, listed_by: list[str]) -> PlacedIndex:
-    kind = attributes.read_text(dataset, names.KIND) or ""
+    kind = attributes.read_text(dataset, names.KIND_ATTRIBUTE) or ""
     column = listed_by[0] if len(listed_by) == 1 else None
     problem, is_stale = None, False
     if not kind:
@@ -105,7 +105,7 @@ def _references(column: Dataset) -> list[Dataset]:
 
 def attach_index(group: EditableGroup, column: str, kind_word: str, dataset: EditableDataset) -> None:
     """Mark a newly built dataset as a search index of a column: KIND, tokens, and the reference to it."""
-    writing.write_text(dataset, names.KIND, kind_word, "ascii")
+    writing.write_text(dataset, names.KIND_ATTRIBUTE, kind_word, "ascii")
     write_tokens(group, [dataset])
     source = dataset_at(group, column)
     known = [node for node in _references(source) if node.address != dataset.address]
@@ -165,6 +165,6 @@ def confirm_indexes(group: EditableGroup, indexes: Sequence[PlacedIndex]) -> Non
     """Declare that these indexes, which were kept in sync, describe the table as it is (JG3, JG6)."""
     home = home_of(group, "july")
     there = {child.address for child in home.children()} if home is not None else set()
-    kept = [editable(index.dataset) for index in indexes if index.dataset.address in there]
-    if kept:
-        write_tokens(group, kept)
+    current = [editable(index.dataset) for index in indexes if index.dataset.address in there]
+    if current:
+        write_tokens(group, current)

@@ -21,7 +21,7 @@ import pyarrow as pa
 from colonnade import writing
 from colonnade.columns.forms import add_categories, create_categories
 from colonnade.columns.mapping import arrow_type, implied_units, named_type, plain_type
-from colonnade.columns.missing import integer_bounds, recommended_fills
+from colonnade.columns.missing import recommended_fills
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import replace
 from colonnade.errors import UnsupportedError, UsageError
@@ -29,14 +29,15 @@ from colonnade.h5.attributes import LARGEST_IN_HEADER
 from colonnade.h5.handles import create_group
 from colonnade.h5.links import rename, unlink
 from colonnade.layouts.h5col import names
-from colonnade.layouts.h5col.describe import count_of, describe, open_column
-from colonnade.layouts.h5col.list_writer import MARKING, ListWriter, is_list
+from colonnade.layouts.h5col.counts import count_of
+from colonnade.layouts.h5col.describe import describe, open_column
+from colonnade.layouts.h5col.list_writer import JULY_MARKING, ListWriter, is_list
 from colonnade.layouts.h5col.search import next_generation, search_indexes, write_tokens
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, Lists, StoredType, TableInfo, TableText
 from colonnade.nodes import EditableDataset, EditableGroup, EditableNode, Group
 from colonnade.nodes.elements import column_node
 from colonnade.nodes.paths import dataset_at, editable
-from colonnade.stored_dtypes import memory_dtype
+from colonnade.stored_dtypes import integer_bounds, memory_dtype
 
 if TYPE_CHECKING:
     from colonnade.columns.text_writer import TextWriter
@@ -94,8 +95,8 @@ def new_writer(
     free = options.strings == "auto" and options.fill in (AUTO, None) and not is_label
     is_text = plain_type(kind) == pa.string() and options.categories is None and not options.enum
     if is_text and (asked or free):
-        return TextWriter(name, kind, options, large_attributes, MARKING)
-    return ColumnWriter(name, kind, options, large_attributes, marking=MARKING)
+        return TextWriter(name, kind, options, large_attributes, JULY_MARKING)
+    return ColumnWriter(name, kind, options, large_attributes, marking=JULY_MARKING)
 
 
 def complete_columns(group: EditableGroup, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]) -> None:
@@ -206,11 +207,11 @@ def note_pandas(node: EditableNode | SparseDraft, note: str | None) -> None:
     """Write the pandas metadata of a column or frame that the file does not express otherwise; None removes it."""
     assert not hasattr(node, "attributes")  # H5Col has no sparse columns
     if note is None:
-        writing.delete_attribute(node, names.PANDAS)  # type: ignore[arg-type]
+        writing.delete_attribute(node, names.PANDAS)
     elif len(note.encode()) > LARGEST_IN_HEADER:
-        writing.write_variable_text(node, names.PANDAS, note)  # type: ignore[arg-type]
+        writing.write_variable_text(node, names.PANDAS, note)
     else:
-        writing.write_text(node, names.PANDAS, note)  # type: ignore[arg-type]
+        writing.write_text(node, names.PANDAS, note)
 
 
 # -- changes of rows --
@@ -227,7 +228,7 @@ def resume_column(group: EditableGroup, column: ColumnInfo) -> ColumnWriter | Li
     if column.categories is not None:
         _refuse_other_codes(column)
         categories = ColumnReader(column, dataset, companion).categories()
-    return ColumnWriter.resume(column, group, editable(dataset), categories, marking=MARKING)
+    return ColumnWriter.resume(column, group, editable(dataset), categories, marking=JULY_MARKING)
 
 
 def _refuse_other_codes(column: ColumnInfo) -> None:
@@ -398,10 +399,10 @@ def _write_labels(group: EditableGroup, labels: Sequence[str]) -> None:
         writing.delete_attribute(group, names.INDEX)
 
 
-def set_texts(group: EditableGroup, info: TableInfo, name: str | None, texts: Mapping[str, str | None]) -> None:
+def set_texts(group: EditableGroup, info: TableInfo, name: str | None, strings: Mapping[str, str | None]) -> None:
     """Set (or remove, with None) title, description, units and vocabulary of the table or of one column."""
     node = group if name is None else editable(column_node(group, info.by_name[name]))
-    for key, text in texts.items():
+    for key, text in strings.items():
         attribute = names.TITLE if key == "title" else key
         if key == "units" and name is not None:
             _keep_type(node, info.by_name[name], text)
@@ -428,9 +429,9 @@ def _keep_type(node: EditableNode, column: ColumnInfo, units: str | None) -> Non
         writing.write_text(node, names.ARROW_TYPE, named)
 
 
-def sparse_attributes(column: ColumnInfo, texts: Mapping[str, str | None]) -> dict[str, str | None]:
+def sparse_attributes(column: ColumnInfo, strings: Mapping[str, str | None]) -> dict[str, str | None]:
     """Never called: H5Col has no sparse columns."""
-    return dict(texts)
+    return dict(strings)
 
 
 def own_objects(group: Group) -> set[str]:

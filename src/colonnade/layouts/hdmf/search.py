@@ -10,7 +10,7 @@ from colonnade.layouts.named_indexes import name_index, named_indexes, rename_na
 from colonnade.model import TableInfo
 from colonnade.nodes import EditableDataset, EditableGroup, Group
 
-__all__ = ["attach_index", "detach_index", "place_index", "rename_indexes", "search_indexes"]
+__all__ = ["attach_index", "confirm_indexes", "detach_index", "place_index", "rename_indexes", "search_indexes"]
 
 detach_index = remove_index
 
