@@ -136,7 +136,7 @@ class _Description:
                 f"table {self.path} is HEP001 version {version}; this library reads versions up to 1.x",
                 feature=f"HEP001 {version}",
                 path=self.path,
-                described=version,
+                found=version,
                 supported=names.VERSION_VALUE,
             )
         return version
