@@ -103,11 +103,11 @@ cannot be read, or is read as other rows than were written; the rest are warning
 
 LATER = """
 ## H5Col, the revision of July 2026
-The ids begin with J, so that they differ from those of the revision of April (above): JT the table group, JR references,
-JB booleans, JC columns, JM missing rows, JK categoricals, JL lists, JI labels, JS search indexes, JG their tokens, JN
-names, JX hostile structures. `tests/golden/h5col` has a table that breaks each of them. Stale indexes are notes: they are
-legal, and not used. `fix` corrects CLASS, VERSION, strings, `column-order` and `_index`, drops categories that no column
-uses, and builds wrong and stale indexes again.
+The ids begin with J, so that they differ from those of the revision of April (above): JT the table group, JR
+references, JB booleans, JC columns, JM missing rows, JK categoricals, JL lists, JI labels, JS search indexes, JG their
+tokens, JN names, JX hostile structures. `tests/golden/test_h5col.py` breaks each of them. Stale indexes are notes: they
+are legal, and not used. `fix` corrects CLASS, VERSION, strings, `column-order` and `_index`, drops categories that no
+column uses, and builds wrong and stale indexes again.
 
 """
 

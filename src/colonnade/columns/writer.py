@@ -572,9 +572,7 @@ class ColumnWriter:
             marked = has_missing or self._form.fill is not None  # in existing rows
             return self._code_form(self._coder.values, marked)
         first = self._plan is None
-        form = suit_datatype(
-            self._form, values, self._options, self.name, first, more, self._marking.nullable
-        )
+        form = suit_datatype(self._form, values, self._options, self.name, first, more, self._marking.nullable)
         if form.stored.kind == "boolean":
             self._refuse_missing_without_fill(form, values)
             asked_fill(self._options, form, self.name)
