@@ -261,7 +261,8 @@ _NAMES: dict[TypeKind, Callable[[StoredType], str]] = {
     "boolean": _name_boolean,
     "enum": _name_enum,
     "string": lambda s: (
-        f"string of {s.size} bytes, {s.charset}, {s.padding}-{'ended' if s.padding == 'terminated' else 'padded'}"
+        f"string of {s.size} bytes, {s.charset}, "
+        f"{'null-terminated' if s.padding == 'terminated' else f'{s.padding}-padded'}"
     ),
     "text": lambda s: f"variable-length string, {s.charset}",
     "opaque": lambda s: f"opaque of {s.size} bytes" + (f" tagged {s.tag!r}" if s.tag else ""),

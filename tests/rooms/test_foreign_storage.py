@@ -370,6 +370,7 @@ def test_fixed_strings_of_every_padding(tmp_path: Path, case: str, charset: int)
     path = column_of(tmp_path / "t.h5", text_type(6, padding, charset), np.array(stored, dtype="V6"))
     found = cn.read(path)["x"]
     assert found.type == pa.string() and found.to_pylist() == expected
+    assert str(cn.open_table(path)["x"].stored_type).endswith(f", {case}")
 
 
 @pytest.mark.parametrize(
