@@ -251,3 +251,19 @@ def test_a_table_of_a_draft_is_not_changed(tmp_path: Path) -> None:
     path.write_bytes((folder / "14_drafts.h5").read_bytes())
     with cn.open(path, "r+") as file, pytest.raises(UnsupportedError, match="draft"):
         file["d0512"].append({"x": [1], "c": ["a"], "lab": [1]})
+
+
+@pytest.mark.parametrize(
+    ("where", "rows"),
+    [
+        ("length(ints) > 1", [0, 3]),
+        ("length(ints) == 0", [2]),
+        ("ints is missing", [1]),
+        ("length(texts) >= 1 and i > 0", [0, 3]),
+        ("not (length(deep) > 0)", [2]),
+    ],
+)
+def test_rows_are_found_by_the_length_of_lists(tmp_path: Path, where: str, rows: list[int]) -> None:
+    path = written(tmp_path / "t.h5")
+    with cn.open(path, library="never") as file:
+        assert file["t"].where(where).row_numbers().tolist() == rows
