@@ -29,7 +29,7 @@ SCALARS: dict[str, st.SearchStrategy[Any]] = {
     "u1": st.integers(0, 255),
     ">u8": st.integers(0, 2**64 - 1),
     "?": st.booleans(),
-    "text": st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=5),
+    "text": st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5),
 }
 
 

@@ -252,7 +252,7 @@ def test_a_derived_class_with_an_init_of_its_own_calls_that_of_its_base(make: Ma
 
     class Derived(Base):
         def __init__(self, a: int, b: int, c: int) -> None:
-            super().__init__(a, b)
+            super().__init__(a, b)  # type: ignore[call-arg] # the decorator makes it
             self.c = c
 
     created = [Derived(number, 2, 3) for number in range(200)]

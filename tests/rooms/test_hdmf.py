@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 import colonnade as cn
-from colonnade.cli.__main__ import main
+from colonnade.cli import main
 from colonnade.errors import (
     ColonnadeError,
     CorruptError,
@@ -160,7 +160,7 @@ def test_a_region_leads_to_its_table(units: Path) -> None:
         column = file["units"]["electrodes"]
         target = column.target
         assert target is not None and target.path == "/electrodes"
-        assert target.take(column[2]).to_arrow()["x"].to_pylist() == [3.0, 3.0]
+        assert target.take(np.asarray(column[2])).to_arrow()["x"].to_pylist() == [3.0, 3.0]
         assert file["units"]["spikes"].target is None and file["electrodes"]["x"].target is None
 
 
@@ -364,9 +364,11 @@ def test_what_is_broken_does_not_hide_the_rest(units: Path, what: str) -> None:
             )
         except (CorruptError, FormatError) as error:
             assert name in str(error) or getattr(error, "column", None) in (name, f"{name} (values)", f"{name} (lists)")
-    for command in (["ls"], ["info"], ["schema"], ["stats"]):
-        run = CliRunner().invoke(main, [*command, str(units)])
-        assert run.exception is None or isinstance(run.exception, SystemExit), (command, run.exception)
+    for command in ("ls", "info", "schema"):
+        run = CliRunner().invoke(main, [command, str(units)])
+        assert run.exit_code in (0, 1), (command, run.output)  # 1: something was found
+    run = CliRunner().invoke(main, ["stats", str(units), "units"])
+    assert run.exit_code in (0, 1, 3), run.output
 
 
 def test_wrong_ends_are_errors_that_name_the_row(units: Path) -> None:
@@ -540,9 +542,13 @@ def test_references_lead_to_the_same_objects(session: Path, tmp_path: Path) -> N
     """The bytes of a reference are an address, which differs in the new file."""
     cn.convert(session, tmp_path / "new.h5", layout="hep001")
     with cn.open(tmp_path / "new.h5") as file:
-        assert file[ELECTRODES][3]["group"].path == "/general/extracellular_ephys/shank0"
-        assert file[TRIALS][1]["timeseries"][1]["timeseries"].path == "/acquisition/force"
+        group: Any = file[ELECTRODES][3]["group"]
+        assert group.path == "/general/extracellular_ephys/shank0"
+        series: Any = file[TRIALS][1]["timeseries"]
+        assert series[1]["timeseries"].path == "/acquisition/force"
         assert file.h5[file.h5[ELECTRODES]["group"][0]].attrs["location"] == "CA1"
+        region = file.h5["acquisition/voltage/electrodes"].attrs["table"]  # of an object that is not a table
+        assert file.h5[region].name == ELECTRODES
 
 
 # -- the command line --

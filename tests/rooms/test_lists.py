@@ -104,6 +104,40 @@ def test_pieces_have_few_elements(file: h5py.File, set_limits: SetLimits) -> Non
     assert max(sizes) == 3 and len(pieces) > 6
 
 
+def test_pieces_of_nested_lists_have_few_elements(file: h5py.File, set_limits: SetLimits) -> None:
+    """One list of many lists, or of long ones: the elements count, at every level."""
+    rows = pa.array([[[0] * 100] * 3, [[1]], [[]] * 200, [[2], [3]], [[4] * 50]], pa.list_(pa.list_(pa.int64())))
+    reader = write(file, rows)
+    assert reader.lists is not None
+    sizes = reader.lists.element_bytes(range(5)).tolist()
+    assert sizes == [3 * 4 + 300 * 8, 4 + 8, 200 * 4, 2 * 4 + 2 * 8, 4 + 50 * 8]
+    assert reader.lists.element_bytes(np.array([4, 0])[::-1]).tolist() == [sizes[0], sizes[4]]
+    set_limits(piece_bytes=500)
+    assert list(reader.pieces(0, 5)) == [(0, 1), (1, 2), (2, 3), (3, 5)]
+    set_limits(piece_bytes=10_000)
+    assert list(reader.pieces(0, 5)) == [(0, 5)]
+
+
+def test_the_size_of_lists_with_a_mask_is_known(file: h5py.File) -> None:
+    reader = write(file, ROWS["missing"])
+    assert isinstance(reader.column.form, Masked) and reader.lists is not None
+    assert reader.lists.element_bytes(range(6)).tolist() == [8, 0, 0, 16, 0, 8]
+
+
+@pytest.mark.parametrize("name", ["x", "x_values"])
+@pytest.mark.parametrize("ends", [[5, 1, 9], [-3, 4, 2], [1 << 40, 1 << 41, 1 << 42]])
+def test_wrong_offsets_of_nested_lists_are_errors(file: h5py.File, name: str, ends: list[int]) -> None:
+    reader = write(file, ROWS["nested"])
+    file[name][1:4] = ends
+    assert reader.lists is not None
+    assert len(reader.lists.element_bytes(range(15))) == 15  # the size of what is wrong does not matter
+    for read in (lambda: reader.read(0, 15), lambda: reader.take(np.array([0, 3, 9]))):
+        with pytest.raises(CorruptError) as error:
+            read()
+        assert error.value.column is not None and error.value.column.startswith("x")
+    assert len(reader.read_where_possible(0, 15)) == 15
+
+
 @pytest.mark.parametrize(("row", "end"), [(2, 1), (18, 99), (4, -1)])
 def test_wrong_offsets_are_reported_by_row(file: h5py.File, row: int, end: int) -> None:
     reader = write(file, ROWS["numbers"])

@@ -14,6 +14,7 @@ import pyarrow as pa
 from colonnade.converting import row_files
 from colonnade.converting.draft import LayoutOptions, TableDraft, draft_table, source_table
 from colonnade.converting.indexes import indexes_of
+from colonnade.converting.references import refer_to_tables
 from colonnade.dataclass import dataclass
 from colonnade.edit.sparse_copy import MovingArrays
 from colonnade.errors import UsageError
@@ -243,10 +244,18 @@ class _Conversion:
                 draft.write(file, path, partial(reported.rows, self.sizes[path]))
                 self._build_indexes(draft, file, path)
                 reported.before += self.sizes[path]
+            lenient = {at: path for path, group in groups.items() if self._is_lenient(path) and (at := group.address)}
+            if lenient:
+                refer_to_tables(root, file._handle.root, lenient)
             for path in {path.rsplit("/", 1)[0] or "/" for path in self.drafts}:
                 for name, known in LAYOUTS.items():
                     known.conversion.mark_parent(editable(group_at(file._handle.root, path)), name == self.done.layout)
         return self.done
+
+    def _is_lenient(self, path: str) -> bool:
+        """Whether a table is of a layout whose tables are converted as far as possible."""
+        draft = self.drafts[path]
+        return draft.table._layout.conversion.left_out(draft.source) is not None
 
     def _note_left_out(self, draft: TableDraft, others: Collection[str]) -> None:
         """Note what of a table and its group is not in the target."""

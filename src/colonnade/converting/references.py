@@ -1,14 +1,21 @@
-"""References in rows that go into another file: turned into paths, from which they are made again there."""
+"""References that go into another file: those in rows are turned into paths, from which they are made again there.
+
+Those in attributes of other objects, which lead to tables that were written again, are made again too.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
 
 from colonnade import compute as pc
+from colonnade import writing
 from colonnade.columns.arrow_types import ReferenceType, TargetType
 from colonnade.errors import CorruptError
-from colonnade.nodes import Node
+from colonnade.nodes import Group, Node
+from colonnade.nodes.paths import editable, group_at, join_path, walk_groups
 
 _TO_OBJECT = TargetType("object_reference")
 _MOST_KEPT = 65_536  # paths that are looked up only once, however often they are referred to
@@ -72,3 +79,30 @@ class ReferencePaths:
                 self._known.clear()
             self._known[data] = path
         return path
+
+
+def refer_to_tables(source: Group, target: Group, tables: Mapping[int, str]) -> None:
+    """Make again the references in attributes of other objects that lead to tables, given by their old addresses and
+    their paths: the copy of such an attribute is null."""
+    for path, node in _others(source, tables):
+        for name in node.attribute_names():
+            stored = node.attribute_storage(name)
+            if stored is None or stored[0].kind != "object_reference" or stored[1] != ():
+                continue
+            table = next((tables[at] for at in node.reference_addresses(name) if at in tables), None)
+            copied = (target.open_dataset(path) or target.open_group(path)) if table is not None else None
+            if table is not None and copied is not None:
+                writing.write_reference(editable(copied), name, editable(group_at(target, table)))
+
+
+def _others(root: Group, tables: Mapping[int, str]) -> Iterator[tuple[str, Node]]:
+    """All groups and datasets but the tables and what is in them, with their paths."""
+    inside = tuple(f"{path.rstrip('/')}/" for path in tables.values())
+    for path, group in walk_groups(root):
+        if f"{path}/".startswith(inside):
+            continue
+        yield path, group
+        for child in group.children():
+            dataset = group.open_dataset(child.name) if child.kind == "dataset" else None
+            if dataset is not None:
+                yield join_path(path, child.name), dataset

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -46,6 +47,7 @@ _USUAL_COLLECTION = 4096  # bytes: no collection is smaller
 REFERENCE = 16  # bytes of a reference in an element
 _REFERENCES = {"text": 8, "binary": 8, "sequence": 8, "object_reference": 0, "region_reference": 4}
 # ... elements with an address in them, and their bytes without it
+_MOST_DECODED_ONCE = 1 << 17  # bytes of a collection that is kept decoded
 _MOST_OBJECTS = 65_535  # in a collection: an index has two bytes
 
 
@@ -200,7 +202,18 @@ class GlobalHeap:
         if self._reading < 0:
             raise self._source.wrong(what, address, f"has {size} bytes, or overlaps others")
         data = head[:size] if size <= len(head) else self._source.read(address, size, what)
-        return decode_collection(memoryview(data), self._source.as_fields(b"", f"byte {address}"), length_size)
+        decode = _decode_once if size <= _MOST_DECODED_ONCE else _decode_collection_at
+        return decode(bytes(data), address, self._source.name, length_size)
+
+
+def _decode_collection_at(data: bytes, address: int, file: str, length_size: int) -> dict[int, memoryview]:
+    return decode_collection(memoryview(data), Fields(b"", f"byte {address}", file), length_size)
+
+
+@lru_cache(maxsize=8)
+def _decode_once(data: bytes, address: int, file: str, length_size: int) -> dict[int, memoryview]:
+    """Decode a collection, unless these bytes were decoded before: it often has the attributes of many objects."""
+    return _decode_collection_at(data, address, file, length_size)
 
 
 class HeapSet:

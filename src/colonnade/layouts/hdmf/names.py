@@ -5,7 +5,7 @@ NWB calls the attribute with the type of an object `neurodata_type`, other users
 
 from __future__ import annotations
 
-from colonnade.model import ColumnInfo, Lists
+from colonnade.model import Coded, ColumnInfo, Lists
 from colonnade.nodes import Node, attributes
 
 COLUMN_LIST = "colnames"
@@ -49,9 +49,9 @@ def is_link_name(name: str) -> bool:
 
 
 def companions(column: ColumnInfo) -> tuple[str, ...]:
-    """The names of the other datasets of a column: a VectorIndex for each level of lists, the values of codes."""
+    """The names of the other datasets of a column: a VectorIndex per level of lists, and the values of codes."""
     companion_names, link, form = [], column.name, column.form
     while isinstance(form, Lists):
         link, form = index_name(link), form.items.form
         companion_names.append(link)
-    return (*companion_names, elements_name(column.name))
+    return (*companion_names, elements_name(column.name)) if isinstance(form, Coded) else tuple(companion_names)
