@@ -91,12 +91,15 @@ class Pointers:
 class Masked:
     """Rows of another form, and a mask: a companion dataset of booleans that is TRUE for missing rows.
 
+    marks_present: whether it is TRUE for the rows that are present instead, as in the lists of H5Col.
+
     >>> cn.write("a.h5ad", {"x": [1, None]}, "obs", layout="anndata")
     >>> cn.open_table("a.h5ad", "obs")["x"].info.form
     Masked(of=Plain(codec=None))
     """
 
     of: Form
+    marks_present: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +118,15 @@ class Sectioned:
 class Lists:
     """The offset of each list, and their elements: a column of its own, of any form, whose rows are the elements.
 
+    as_text: whether each row is a string, and the elements are the bytes of all strings in UTF-8.
+
     >>> items = cn.ColumnInfo("x", cn.StoredType("integer", 8), n_rows=3)
     >>> cn.Lists(items).items.n_rows
     3
     """
 
     items: ColumnInfo
+    as_text: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,8 +449,8 @@ class ColumnInfo:
 def _around(form: Form, rows: RowForm) -> Form:
     """A form with the rows inside it replaced."""
     match form:
-        case Masked(of):
-            return Masked(_around(of, rows))
+        case Masked(of, marks_present):
+            return Masked(_around(of, rows), marks_present)
         case Sectioned(of):
             return Sectioned(_around(of, rows))
         case Member(path, _) if isinstance(rows, (Plain, Coded)):
@@ -494,6 +500,7 @@ class IndexInfo:
     fresh: whether its shape and attributes match the column as it is now; `problem` is the reason if not.
     trusted: whether it was built here or verified. Trusted indexes are used by default.
     file: the file that holds it, if that is not the file of the table.
+    stale: whether it describes another state of the table, as its attributes show; the file is not wrong.
 
     >>> cn.write("run.h5", {"ts": range(10)}, "events", index={"ts": "chunk_minmax"})
     >>> index = cn.open_table("run.h5", "events").indexes[0]
@@ -509,6 +516,21 @@ class IndexInfo:
     bytes: int
     problem: str | None = None
     file: str | None = None
+    stale: bool = False
+
+    @property
+    def state(self) -> Literal["trusted", "unverified", "stale", "wrong"]:
+        """Whether the index is used by default, could be if it was verified, or cannot be used.
+
+        >>> cn.write("run.h5", {"ts": range(10)}, "events", index={"ts": "chunk_minmax"})
+        >>> cn.open_table("run.h5", "events").indexes[0].state
+        'trusted'
+        """
+        if self.stale:
+            return "stale"
+        if not self.fresh:
+            return "wrong"
+        return "trusted" if self.trusted else "unverified"
 
 
 @dataclass(frozen=True, slots=True)

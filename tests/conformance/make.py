@@ -373,11 +373,6 @@ def _(file: Any) -> None:
     variable_text(table(file), "VERSION", "1.0")
 
 
-@bad("T2", "later-revision", ("T2", "note", "/t"))
-def _(file: Any) -> None:
-    number(table(file), "NROWS", 3)
-
-
 # T3: texts of the table
 
 

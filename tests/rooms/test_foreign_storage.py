@@ -1159,12 +1159,16 @@ def test_a_larger_major_version_is_refused(tmp_path: Path, version: str) -> None
     assert (caught.value.found, caught.value.supported, caught.value.path) == (version, "1.0", "/t")
 
 
-def test_a_table_of_the_later_revision_is_refused_on_opening(tmp_path: Path) -> None:
-    """The table with NROWS belongs to another layout, which is not read yet."""
-    path = plain_table(tmp_path / "t.h5", {"x": np.arange(3)}, NROWS=np.uint64(3))
-    with cn.open(path) as file, pytest.raises(UnsupportedError) as caught:
-        file["t"]
-    assert "NROWS" in str(caught.value.feature) and str(caught.value.path).strip("/") == "t"
+def test_a_table_with_nrows_is_one_of_the_later_revision(tmp_path: Path) -> None:
+    """But for a user's own attribute of that name: references of April tell."""
+    path = plain_table(tmp_path / "t.h5", {"x": np.arange(3)}, NROWS=np.uint64(2))
+    with cn.open(path) as file:
+        assert (file["t"].info.layout, file["t"]["x"].to_numpy().tolist()) == ("h5col", [0, 1])
+    cn.write(tmp_path / "april.h5", {"x": [1, 2, 3], "c": ["a", "b", "a"]}, "t", labels=["c"])
+    with cn.open(tmp_path / "april.h5", "r+") as file:
+        file["t"].attrs["NROWS"] = 2
+    with cn.open(tmp_path / "april.h5") as file:
+        assert (file["t"].info.layout, file["t"].info.n_rows) == ("hep001", 3)
 
 
 def test_an_index_name_that_does_not_resolve_is_noted(tmp_path: Path) -> None:

@@ -39,6 +39,9 @@ class Toy:
     def attach_index(self, group: Any, column: str, kind_word: str, dataset: Any) -> None:
         name_index(column, kind_word, dataset, group.open_dataset(column))
 
+    def confirm_indexes(self, group: Any, indexes: Any) -> None:
+        """Nothing to declare."""
+
     def rename_indexes(self, group: Any, info: TableInfo, column: str, new_name: str) -> None:
         rename_named(group, self.search_indexes(group, info), column, new_name)
 

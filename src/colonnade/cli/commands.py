@@ -340,7 +340,9 @@ def append(
 @source_argument
 @target_argument
 @click.option(
-    "--layout", metavar="NAME", help="hep001, anndata or artifactdb; by default chosen from the suffix of TARGET."
+    "--layout",
+    metavar="NAME",
+    help="hep001, h5col, anndata or artifactdb; by default by the suffix of TARGET.",
 )
 @click.option("--version", metavar="V", help="For artifactdb: 1.0, or H/F for the legacy forms 1/1, 1/2, 2/1 and 2/2.")
 @click.option(

@@ -114,6 +114,7 @@ def _index_facts(index: IndexInfo) -> Facts:
         "bytes": index.bytes,
         "fresh": index.fresh,
         "trusted": index.trusted,
+        "state": index.state,
         "problem": index.problem,
         "file": index.file,
     }
@@ -182,9 +183,13 @@ def _verified(table: Table) -> Facts:
 
 def _wrong(table: Table, index: Facts, findings: list[Finding]) -> list[str]:
     """The problems found in an index."""
-    path = f"{table.path.rstrip('/')}/_search_indexes/{index['name']}"
-    path = path if index["file"] is None else f"{index['file']}:{path}"
-    return [finding.message for finding in findings if finding.path == path and finding.severity != "note"]
+    ending = f"/{index['name']}"
+    begin = "" if index["file"] is None else f"{index['file']}:"
+    return [
+        finding.message
+        for finding in findings
+        if finding.path.startswith(begin) and finding.path.endswith(ending) and finding.severity != "note"
+    ]
 
 
 def _show_verified(facts: Facts) -> None:

@@ -81,12 +81,16 @@ class Marking:
 
     fills: candidate fills of a datatype, the best first. is_attribute: an attribute holds the fill, not HDF5's fill
     value, so it is chosen when the first missing row arrives. code_form: the form for the codes of categories, given
-    whether they are an enum, whether a row is missing, and the column's name.
+    whether they are an enum, whether a row is missing, and the column's name. nullable: the datatype of booleans of
+    which some are missing. is_everywhere: whether columns without missing rows have a fill too, strings of variable
+    length included.
     """
 
     fills: Callable[[StoredType], Iterator[bytes]] = recommended_fills
     is_attribute: bool = False
     code_form: Callable[[pa.Array, bool, bool, str], ElementForm] = categorical_form
+    nullable: StoredType = BOOLEAN_WITH_MISSING
+    is_everywhere: bool = False
 
 
 def missing_code(stored: StoredType) -> bytes:
@@ -100,16 +104,22 @@ def holds_codes(stored: StoredType, n_categories: int) -> bool:
 
 
 def suit_datatype(
-    form: ElementForm, values: pa.Array, options: ColumnOptions, name: str, first: bool, more: bool
+    form: ElementForm,
+    values: pa.Array,
+    options: ColumnOptions,
+    name: str,
+    first: bool,
+    more: bool,
+    nullable: StoredType = BOOLEAN_WITH_MISSING,
 ) -> ElementForm:
     """The form, with its datatype changed if necessary to hold these values too.
 
-    The `first` rows decide between fixed and variable length. If `more` rows may follow, some room is left.
+    The `first` rows decide between fixed and variable length. If `more` rows may follow, some room is left. `nullable`:
+    the datatype of booleans of which some are missing.
     """
     if pa.types.is_boolean(form.kind):
         if values.null_count and len(form.stored.members) == 2:
-            fill = next(iter(recommended_fills(BOOLEAN_WITH_MISSING)))
-            return replace(form, stored=BOOLEAN_WITH_MISSING, fill=fill)
+            return replace(form, stored=nullable, fill=next(iter(recommended_fills(nullable))))
         return form
     if pa.types.is_string(form.kind):
         if form.stored.kind == "binary":
@@ -441,14 +451,15 @@ def contains_nul(values: pa.Array) -> bool:
 
 
 def create_categories(
-    group: EditableGroup, name: str, values: pa.Array, column: str, even: bool = False
+    group: EditableGroup, name: str, values: pa.Array, column: str, even: bool = False, fewest: int = MANY
 ) -> tuple[EditableDataset, StoredType]:
     """Create a dataset of categories that can grow, and return it with its datatype; text with NUL is stored as bytes.
 
-    even: store many strings of similar lengths as fixed-length strings: half the bytes, and faster to read.
+    even: store many strings of similar lengths, at least `fewest`, as fixed-length strings: half the bytes, and faster
+    to read.
     """
     stored = BINARY if contains_nul(values) else stored_type(values.type, f"the categories of {column!r}")
-    if even and stored == TEXT and len(values) >= MANY:
+    if even and stored == TEXT and len(values) >= fewest:
         stored = _one_length(values) or stored
     encoded = encode(values, stored, None, name)
     plan = writing.DatasetPlan(stored, default_chunk_rows(len(values), stored))

@@ -1,7 +1,8 @@
 """Columns of lists, read and written: a dataset of offsets, and the elements in a column of their own, of any form.
 
 Row i holds the elements from offset i to offset i + 1. A dataset that is as long as the column lacks the first offset,
-which is 0. Missing lists are marked by a mask (`Masked(Lists(...))`).
+which is 0; one that is longer may have offsets after the last row, which mean nothing. Missing lists are marked by a
+mask (`Masked(Lists(...))`). Strings are stored in the same way: their elements are bytes (`Lists(..., as_text=True)`).
 
 Lists of one length may be the rows of an array of rank 2 or more: a row is all that the array has at one index of its
 first dimension, with a fixed-size list for each further dimension.
@@ -55,6 +56,12 @@ class ListsDecoder:
         self._kind, self._values = kind, values
 
     def array(self, raw: ListSpans) -> pa.Array:
+        offsets, values = self._parts(raw)
+        buffers = [None, pa.py_buffer(offsets)]
+        return pa.Array.from_buffers(self._kind, len(offsets) - 1, buffers, children=[values])
+
+    def _parts(self, raw: ListSpans) -> tuple[np.ndarray, pa.Array]:
+        """The offsets of the lists as Arrow has them, and their elements."""
         self._check(raw)
         _refuse_unwritten(self._values, raw)
         lengths = raw.ends - raw.starts
@@ -66,8 +73,7 @@ class ListsDecoder:
             values = self._values.read(int(raw.starts[0]) if total else 0, total)
         else:
             values = self._values.take(np.arange(total) + np.repeat(raw.starts - offsets[:-1], lengths))
-        buffers = [None, pa.py_buffer(offsets.astype(np.int32))]
-        return pa.Array.from_buffers(self._kind, len(lengths), buffers, children=[values])
+        return offsets.astype(np.int32), values
 
     def numbers(self, raw: ListSpans) -> tuple[Numbers, Mask | None]:
         raise TypeError("lists have no numbers")
@@ -93,6 +99,37 @@ class ListsDecoder:
             row = int(np.argmax(wrong))
             found = f"elements {raw.starts[row]} to {raw.ends[row]}"
             raise corrupt_row(row, f"increasing offsets of at most {n_values}", found)
+
+
+class TextsDecoder(ListsDecoder):
+    """Decodes offsets to strings of the bytes between them."""
+
+    def array(self, raw: ListSpans) -> pa.Array:
+        offsets, values = self._parts(raw)
+        data = values.buffers()[1]
+        data = data.slice(values.offset, len(values)) if data is not None else pa.py_buffer(b"")
+        array = pa.Array.from_buffers(self._kind, len(offsets) - 1, [None, pa.py_buffer(offsets), data])
+        try:
+            array.validate(full=True)
+        except pa.ArrowInvalid:
+            raise self._not_text(array) from None
+        return array
+
+    def _not_text(self, array: pa.Array) -> CorruptError:
+        """The error for the first string that is not UTF-8."""
+        strings = array.view(pa.binary())
+        for row, element in enumerate(strings):
+            if not _is_text(element.as_py()):
+                return corrupt_row(row, "a string in UTF-8", element.as_py())
+        raise AssertionError("Arrow refused strings that Python decodes")
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _refuse_unwritten(values: ColumnReader, spans: ListSpans) -> None:
@@ -121,6 +158,7 @@ class ListsFetcher:
         refuse_unreadable(self._column)
         first = start + self._shift
         offsets = self._offsets.numbers(max(first, 0), count + min(first, 0) + 1)[0].astype(np.int64)
+        self._check_first(first, offsets)
         if first < 0:
             offsets = np.concatenate((np.zeros(1, dtype=np.int64), offsets))
         return ListSpans(offsets[:-1], offsets[1:])
@@ -134,9 +172,15 @@ class ListsFetcher:
         first, last = rows + self._shift, rows + self._shift + 1
         needed = distinct(np.concatenate([first[first >= 0], last]))
         offsets = self._offsets.take_numbers(needed)[0].astype(np.int64)
+        self._check_first(int(needed[0]) + min(self._shift, 0) if len(needed) else 1, offsets)
         starts = np.zeros(len(rows), dtype=np.int64)  # where the first offset is not stored, it is 0
         starts[first >= 0] = offsets[np.searchsorted(needed, first[first >= 0])]
         return ListSpans(starts, offsets[np.searchsorted(needed, last)])
+
+    def _check_first(self, first: int, offsets: ListOffsets) -> None:
+        """Refuse lists that do not begin at the first element: `offsets` begin at this position."""
+        if first == 0 and self._shift == 0 and len(offsets) and offsets[0] != 0:
+            raise corrupt_row(0, "a first offset of 0", int(offsets[0]))
 
     def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         for first, last in cut(start, stop, self._column.grid.chunk_rows, self._column.type):
@@ -192,9 +236,9 @@ def offsets_column(column: ColumnInfo, dataset: Dataset) -> ColumnInfo:
     """The offsets of a column of lists as a column."""
     info, name = dataset.describe(), column.name
     n_offsets = info.shape[0] if info.shape is not None and len(info.shape) == 1 else -1
-    if info.type.kind != "integer" or n_offsets not in (column.n_rows, column.n_rows + 1):
+    if info.type.kind != "integer" or n_offsets < column.n_rows:
         raise FormatError(f"column {name!r} has no offsets of its {column.n_rows} lists", column=name)
-    return dataset_column(f"{name} (offsets)", info, n_offsets)
+    return dataset_column(f"{name} (offsets)", info, min(n_offsets, column.n_rows + 1))
 
 
 # -- Read the rows of an array of rank 2 or more --

@@ -62,8 +62,8 @@ TEXT_BY_CATEGORIES = "string"
 def arrow_type(column: ColumnInfo) -> pa.DataType:
     """The Arrow type of the column's values."""
     match column.row_form:
-        case Lists(items):
-            return pa.list_(arrow_type(items))
+        case Lists(items, as_text):
+            return pa.string() if as_text else pa.list_(arrow_type(items))
         case Pointers():
             return pa.string()
         case Slabs():

@@ -29,7 +29,7 @@ from colonnade.columns.raw import (
     set_column,
 )
 from colonnade.errors import CorruptError, FormatError
-from colonnade.model import ColumnInfo
+from colonnade.model import ColumnInfo, Masked
 from colonnade.nodes import Dataset
 from colonnade.nodes.elements import dataset_column
 from colonnade.nodes.heap_source import Strings
@@ -72,6 +72,7 @@ class MaskedFetcher(Generic[R]):
             raise FormatError(f"column {column.name!r} has lost its mask", column=column.name)
         self.rows, self.source = rows, rows.source
         self._mask = DatasetFetcher(mask_column(column, mask), mask, rows.n_threads)
+        self._marks_present = isinstance(column.form, Masked) and column.form.marks_present
         self.n_threads = self._mask.n_threads
 
     def fetch(self, start: int, count: int) -> MaskedRaw[R] | None:
@@ -111,16 +112,20 @@ class MaskedFetcher(Generic[R]):
         except CorruptError as error:
             set_column(error, column.name, row_of)
             raise
-        return any_of(flags != 0)
+        return any_of((flags == 0) if self._marks_present else (flags != 0))
 
 
 def mask_column(column: ColumnInfo, mask: Dataset) -> ColumnInfo:
-    """The mask as a column. The layout has already checked that it holds booleans and is as long as the values."""
+    """The mask as a column. The layout has already checked that it holds booleans and is as long as the values.
+
+    A mask that marks present rows may be longer: the column may have been cut.
+    """
     info = mask.describe()
     n_rows = info.shape[0] if info.shape else 0
-    if info.type.kind != "boolean" or n_rows != column.n_rows:
+    is_longer = n_rows > column.n_rows and isinstance(column.form, Masked) and column.form.marks_present
+    if info.type.kind != "boolean" or (n_rows != column.n_rows and not is_longer):
         raise FormatError(f"the mask of column {column.name!r} has changed", column=column.name)
-    return dataset_column(f"{column.name} (mask)", info, n_rows)
+    return dataset_column(f"{column.name} (mask)", info, column.n_rows)
 
 
 def _with_missing(array: pa.Array, missing: Mask | None) -> pa.Array:

@@ -400,7 +400,7 @@ def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> AnyOpened:
             return Opened(stored.rows(column), _row_decoder(form, column, stored.categories))
         case Masked(of) if column.problem is not None:  # nothing can be read, so the mask is not opened
             return _opened(of, column, stored)
-        case Masked(of):
+        case Masked(of, _):
             from colonnade.columns.masked import MaskedDecoder, MaskedFetcher
 
             inner = _opened(of, column, stored._replace(companion=stored.inner))
@@ -430,11 +430,12 @@ def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> AnyOpened:
             return Opened(SlabFetcher(column, stored.as_dataset), SlabDecoder(column, kind))
         case Lists() if column.problem is not None:  # nothing can be read, so the elements are not opened
             return Opened(stored.rows(column), PlainDecoder(column, kind))
-        case Lists(items):
-            from colonnade.columns.lists import ListsDecoder, ListsFetcher, offsets_column
+        case Lists(items, as_text):
+            from colonnade.columns.lists import ListsDecoder, ListsFetcher, TextsDecoder, offsets_column
 
             offsets = ColumnReader(offsets_column(column, stored.as_dataset), stored.as_dataset, None, stored.n_threads)
             elements = stored.own
             assert elements is not None and not isinstance(elements, pa.Array)  # they are in the file
             values = ColumnReader(items, elements, stored.inner)
-            return Opened(ListsFetcher(column, offsets, values), ListsDecoder(kind, values))
+            decoder = TextsDecoder if as_text else ListsDecoder
+            return Opened(ListsFetcher(column, offsets, values), decoder(kind, values))

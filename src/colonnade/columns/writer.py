@@ -583,7 +583,7 @@ class ColumnWriter:
             marked = has_missing or self._form.fill is not None  # in existing rows
             return self._code_form(self._coder.values, marked)
         first = self._plan is None
-        form = suit_datatype(self._form, values, self._options, self.name, first, more)
+        form = suit_datatype(self._form, values, self._options, self.name, first, more, self._marking.nullable)
         if form.stored.kind == "boolean":
             self._refuse_missing_without_fill(form, values)
             asked_fill(self._options, form, self.name)
@@ -612,7 +612,8 @@ class ColumnWriter:
         if form.fill is not None and list(fills_that_do_not_occur(form, values, [form.fill], self.name)):
             return form
         has_missing = self._has_missing or values.null_count > 0 or (self._resumed and self._form.fill is not None)
-        if form.fill is None and not has_missing and (self._plan is not None or form.stored.has_pointers):
+        has_none = form.stored.has_pointers and not self._marking.is_everywhere
+        if form.fill is None and not has_missing and (self._plan is not None or has_none):
             return form  # it had no value to spare when created, or H5Ocopy would lose the fill; none is needed yet
         found = self._find_fill(form, values)
         if found is None and has_missing:

@@ -76,7 +76,7 @@ def convert(
     """Write a file again in another layout or format: HDF5, CSV, TSV, JSON lines, Arrow or Parquet.
 
     From HDF5 to HDF5, every table is written in another layout, and everything else is copied unchanged.
-    layout: "hep001", "anndata" or "artifactdb"; by the suffix of the target when it is not given (`.h5ad` and `.h5mu`:
+    layout: "hep001", "h5col", "anndata" or "artifactdb"; by the suffix of the target when not given (.h5ad and .h5mu:
     "anndata"). version, directory: of "artifactdb", as for `write`; a directory takes the only table of a file that
     holds nothing else. Data frames in mappings (obsm, uns) are elements, and are copied. What the layout cannot hold is
     refused by name, and no new file is written. Rows are streamed: memory does not grow with them. Categories and their

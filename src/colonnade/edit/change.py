@@ -469,7 +469,8 @@ def overwrite_rows(
         _check_family(column, given.type)
     table, _ = _defined(table, {given.name: given.type for given in schema}, notes or {})
     columns = [table.info.by_name[name] for name in schema.names]
-    indexes = [index for index in table.indexes.open() if index.info.column in schema.names]
+    has_tokens = table.layout.index_revision == "july"  # of the whole table: those of other columns are renewed
+    indexes = [index for index in table.indexes.open() if has_tokens or index.info.column in schema.names]
     writers = [table.resume(column) for column in columns]
     referring = ReferenceMaker(table.group)
     changed: list[Selection] = []

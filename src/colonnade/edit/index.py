@@ -15,7 +15,7 @@ from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass, replace
 from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.indexes import KINDS, kind_in_file, refusal
-from colonnade.indexes.base import BAD_INDEX, Builder, Digests, Index, Options, Wrong
+from colonnade.indexes.base import BAD_INDEX, Builder, Digests, Index, IndexRevision, Options, Wrong
 from colonnade.layouts import Layout
 from colonnade.layouts.contract import IndexHome
 from colonnade.layouts.found import table_at
@@ -62,6 +62,11 @@ class Indexes:
         """The group whose member `_search_indexes` holds the indexes."""
         return self.group if self.kept_in is None else self.kept_in.group
 
+    @property
+    def _revision(self) -> IndexRevision:
+        """How the indexes are stored; those in a file of their own are all stored alike."""
+        return self.layout.index_revision if self.kept_in is None else "april"
+
     def _place(self, column: str, name: str) -> tuple[str, str, str]:
         return self.info.path, column, name
 
@@ -80,7 +85,7 @@ class Indexes:
         if problem is None and kind is None:
             unsupported = f"its kind, {placed.kind}, is not known here"
         elif problem is None and kind is not None and column is not None:
-            index = kind.open(placed.dataset, column, receipt)
+            index = kind.open(placed.dataset, column, receipt, self._revision)
             unsupported = refusal(column)
             problem = _problem(index) if unsupported is None else None
         is_foreign, problem = unsupported is not None, problem or unsupported
@@ -93,6 +98,7 @@ class Indexes:
             bytes=stored_bytes(placed),
             problem=problem,
             file=None if self.kept_in is None else self.kept_in.file,
+            stale=placed.is_stale,
         )
         return OpenIndex(placed, info, index if problem is None else None, is_foreign)
 
@@ -123,6 +129,7 @@ class Indexes:
     def _build(self, column: ColumnInfo, words: Sequence[str], options: Options) -> Generator[int]:
         """Feed every chunk to the builders of all kinds; yields the number of rows of each chunk."""
         reader = self.reader(column)
+        options = replace(options, revision=self._revision)
         builders: dict[str, tuple[str, Builder]] = {}
         try:
             for word in dict.fromkeys(words):
@@ -135,13 +142,13 @@ class Indexes:
             for name, (word, builder) in list(builders.items()):
                 dataset = builder.finish()
                 self._home.attach_index(editable(self._home_group), column.name, KINDS[word].name, dataset)
-                digests = builder.digests() or KINDS[word].open(dataset, column, None).digests()
+                digests = builder.digests() or KINDS[word].open(dataset, column, None, options.revision).digests()
                 self.receipts[self._place(column.name, name)] = _receipt(digests, column)
                 del builders[name]
         finally:
             for name, (_, builder) in builders.items():  # empty unless an exception was raised
                 builder.abandon()
-                discard_index(editable(self._home_group), name)
+                discard_index(editable(self._home_group), name, options.revision)
 
     def drop(self, column: str, words: Sequence[str] | None = None) -> int:
         """Remove the indexes of a column, or those of some kinds; returns how many there were."""
@@ -159,13 +166,13 @@ class Indexes:
         """Every index with what is wrong with it. A correct index gets a receipt, a wrong one loses it."""
         for opened in self.open():
             key = self._place(opened.info.column, opened.info.name)
-            if opened.is_foreign:
+            if opened.is_foreign or opened.info.stale:
                 yield opened.info, []
                 continue
             if opened.index is None:
                 yield opened.info, [Wrong("index", opened.info.problem, "an index that suits its column")]
                 continue
-            fresh = KINDS[opened.info.kind].open(opened.placed.dataset, opened.index.column, None)
+            fresh = KINDS[opened.info.kind].open(opened.placed.dataset, opened.index.column, None, self._revision)
             wrong = _verified(fresh, self.reader(opened.index.column), options or Options())
             if wrong:
                 self.receipts.pop(key, None)
@@ -188,7 +195,10 @@ class Indexes:
         `before` are the indexes before the change; self.info is the current table. The rows of `replaced` columns are
         in a new dataset, to which no index refers yet. An index that cannot be updated is removed.
         """
+        has_tokens = self._revision == "july"
         for opened in before:
+            if has_tokens and (opened.info.stale or opened.is_foreign):
+                continue  # it stays, and stays out of use
             column = self.info.by_name.get(opened.info.column)
             touched = changed.get(opened.info.column, Selection.none())
             moved = opened.info.column in replaced and opened.index is not None
@@ -200,6 +210,8 @@ class Indexes:
                 self._refresh(opened, column, touched, n_before, removed)
             else:
                 self._rebuild(opened, column)
+        valid = [opened.placed for opened in before if opened.index is not None]
+        self._home.confirm_indexes(editable(self._home_group), valid)
 
     def distrust_sharers(self, changed: Sequence[ColumnInfo]) -> None:
         """Drop the receipts of other tables that may share a changed column (by hard links): their indexes are not
@@ -216,7 +228,8 @@ class Indexes:
         key = self._place(column.name, opened.info.name)
         kind = KINDS[opened.info.kind]
         assert opened.index is not None  # otherwise it would have been removed
-        index = kind.open(opened.placed.dataset, opened.index.column, opened.index.receipt)
+        revision = self._revision
+        index = kind.open(opened.placed.dataset, opened.index.column, opened.index.receipt, revision)
         try:
             has_room = all(writing.can_grow(editable(dataset)) for dataset in index.datasets())
             if not has_room:
@@ -230,7 +243,7 @@ class Indexes:
         if dataset is None:
             self._rebuild(opened, column)
         elif key in self.receipts:
-            digests = index.refreshed() or kind.open(dataset, column, None).digests()
+            digests = index.refreshed() or kind.open(dataset, column, None, revision).digests()
             self.receipts[key] = _receipt({**digests, **index.claims()}, column)
 
     def _rebuild(self, opened: OpenIndex, column: ColumnInfo) -> None:

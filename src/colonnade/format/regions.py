@@ -157,6 +157,17 @@ def read_new_reference(source: HDF5Source, element: bytes) -> StoredReference | 
     return StoredReference(address)
 
 
+def plain_address(source: HDF5Source, element: bytes) -> int:
+    """The address in a reference of HDF5 1.12 to an object of this file; 0 for every other reference, and for null.
+
+    Nothing is followed: a reference may name another file, a region or an attribute.
+    """
+    head, n_bytes = bytes(element[:3]), source.offset_size
+    if head != bytes((_OBJECT, 0, n_bytes)) or len(element) < 3 + n_bytes:
+        return 0
+    return int.from_bytes(element[3 : 3 + n_bytes], "little")
+
+
 def _read_heap(source: HDF5Source, reference: bytes) -> Fields:
     """An object of the global heap as fields."""
     data = GlobalHeap(source).read_object(reference)

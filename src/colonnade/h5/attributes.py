@@ -16,18 +16,21 @@ from contextlib import contextmanager
 
 import h5py
 import numpy as np
-from h5py import h5, h5a, h5r, h5s, h5t
+from h5py import h5, h5a, h5o, h5r, h5s, h5t
 
 from colonnade import limits
 from colonnade.errors import DataError, UnsupportedError, UsageError
+from colonnade.format.nodes import open_file
 from colonnade.h5 import capi
 from colonnade.h5.datatypes import describe_type, make_type, memory_type, stored_type_of
-from colonnade.h5.vetting import vet_attribute
+from colonnade.h5.vetting import open_file_of, raw_bytes, vet_attribute
 from colonnade.model import Charset, StoredType
 from colonnade.nodes import NodeHandle
 from colonnade.nodes.attributes import check_attribute_name, plain_value
 from colonnade.nodes.damage import hdf5_errors
+from colonnade.nodes.elements import is_shown_as_stored
 from colonnade.nodes.protocols import Attribute
+from colonnade.reader.files import ReadFile
 from colonnade.stored_dtypes import memory_dtype
 
 LARGEST_IN_HEADER = 60_000
@@ -55,6 +58,13 @@ def write_text(node: NodeHandle, name: str, text: str, charset: Charset = "utf-8
     data = text.encode("utf-8" if charset == "utf-8" else "ascii")
     type_id = _text_type(len(data), charset)
     _replace(node, name, type_id, h5s.create(h5s.SCALAR), np.array(data, dtype=f"S{max(len(data), 1)}"))
+
+
+def write_terminated(node: NodeHandle, name: str, text: str) -> None:
+    """Write one scalar string of fixed-length ASCII with a NUL at its end, as H5Col asks."""
+    data = text.encode("ascii")
+    type_id = make_type(StoredType("string", len(data) + 1, charset="ascii", padding="terminated"))
+    _replace(node, name, type_id, h5s.create(h5s.SCALAR), np.array(data, dtype=f"S{len(data) + 1}"))
 
 
 def write_texts(node: NodeHandle, name: str, texts: Sequence[str]) -> None:
@@ -291,9 +301,12 @@ def read_references(node: NodeHandle, name: str) -> list[h5py.Reference] | None:
 def read_addresses(node: NodeHandle, name: str) -> list[int]:
     """The addresses that the attribute's object references point to; none when it is absent or of another type.
 
-    Objects are not opened: libhdf5 would keep what it takes for the header of an object that was removed.
+    Objects are not opened: libhdf5 would keep what it takes for the header of an object that was removed. References in
+    the form of HDF5 1.12, which h5py does not read, are read from the bytes of the file.
     """
     stored = stored_form(node, name)
+    if stored is not None and is_shown_as_stored(stored[0]):
+        return _addresses_in_bytes(node, name)
     if stored is None or stored[0].kind != "object_reference" or np.prod(stored[1]) * 8 > limits.now.attribute_bytes:
         return []
     try:
@@ -302,6 +315,16 @@ def read_addresses(node: NodeHandle, name: str) -> list[int]:
     except hdf5_errors():
         return []
     return [int(where) for where in found.reshape(-1)]
+
+
+def _addresses_in_bytes(node: NodeHandle, name: str) -> list[int]:
+    """The addresses in references in the form of HDF5 1.12."""
+    source = raw_bytes(node)
+    if source is None:
+        return []
+    file = ReadFile(open_file(source), source, open_file_of(node), None, lambda _path, _target: None)
+    opened = file.node(file.file.at(h5o.get_info(node).addr), "?")
+    return [] if opened is None else opened.reference_addresses(name)
 
 
 def stored_form(node: NodeHandle, name: str) -> tuple[StoredType, tuple[int, ...]] | None:

@@ -15,6 +15,7 @@ from typing import TypeGuard
 from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5o, h5p, h5r, h5s, h5t
 
 from colonnade.errors import CorruptError, UsageError
+from colonnade.h5 import capi
 from colonnade.h5.attributes import copy_attributes
 from colonnade.h5.filters import creation_list, link_list
 from colonnade.h5.outside import REFUSED, access_in
@@ -33,7 +34,7 @@ from colonnade.nodes.attributes import decode_texts
 from colonnade.nodes.damage import hdf5_errors, raise_lack
 from colonnade.nodes.outside import refused_link
 from colonnade.nodes.paths import decode_name, encode_name
-from colonnade.nodes.protocols import Child, NodeKind
+from colonnade.nodes.protocols import Child, NodeKind, ObjectReference
 
 _OBJECT_KINDS: dict[int, NodeKind] = {
     h5g.GROUP: "group",
@@ -290,8 +291,13 @@ def is_shared(node: NodeHandle) -> bool:
         return True
 
 
-def dereference(node: NodeHandle, reference: h5r.Reference | None) -> NodeHandle | None:
+def dereference(node: NodeHandle, reference: h5r.Reference | ObjectReference | None) -> NodeHandle | None:
     """The object an object reference leads to, or None when it leads nowhere."""
+    if isinstance(reference, ObjectReference):
+        try:
+            return capi.open_reference(node, reference.address.to_bytes(8, "little")) if reference else None
+        except hdf5_errors():
+            return None
     if isinstance(reference, h5r.RegionReference):
         return None
     try:

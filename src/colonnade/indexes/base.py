@@ -34,6 +34,10 @@ from colonnade.predicate.bound import BoundLeaf, Key
 from colonnade.selection import Selection
 from colonnade.stored_dtypes import raw_dtype
 
+IndexRevision = Literal["april", "july"]
+"""The revision of HEP001 that an index is stored by: April 2026 (in other layouts too), or July 2026 (H5Col)."""
+VALUES_NAMES: dict[IndexRevision, str] = {"april": "_values", "july": "VALUES"}
+"""The attribute of an index that refers to a second dataset; the index's name, `_` and this is the name of that."""
 Digests = dict[str, Sequence[str]]
 """The digests of the blocks of each part of an index ("attributes", "", "values")."""
 
@@ -114,6 +118,13 @@ class ChangedSource(KeySource, Protocol):
     """A column that has changed, for updating its indexes."""
 
     def unchecked_keys(self, start: int, count: int) -> Numbers | None: ...
+
+
+def entries_of(column: ColumnInfo, revision: IndexRevision) -> ChunkGrid:
+    """The rows covered by each entry of an index that is built now."""
+    if revision == "july" and column.chunk_rows is None:
+        return ChunkGrid(column.n_rows, max(column.n_rows, 1))
+    return column.grid
 
 
 def chunk_keys(source: KeySource, grid: ChunkGrid, chunks: Iterator[int] | range) -> Iterator[tuple[int, Keys]]:
@@ -243,6 +254,7 @@ class Options:
     error_rate: float = 0.01
     max_values: int = 4096
     memory: int = 256 << 20
+    revision: IndexRevision = "april"
 
 
 class Builder(ABC):
@@ -283,6 +295,7 @@ class Index(ABC):
     dataset: Dataset
     column: ColumnInfo
     receipt: Digests | None = None
+    revision: IndexRevision = "april"
 
     def __post_init__(self) -> None:  # noqa: B027 - kinds that cache what they read initialise the cache here
         """Start with nothing read."""
@@ -293,7 +306,10 @@ class Index(ABC):
 
     @cached_property
     def _grid(self) -> ChunkGrid:
-        """The rows covered by each entry: a chunk, or `chunk_shape` rows when the column is not chunked."""
+        """The rows covered by each entry: a chunk; when the column is not chunked, `chunk_shape` rows, or in July's
+        revision all rows."""
+        if self.revision == "july":
+            return entries_of(self.column, self.revision)
         if self.column.chunk_rows is None:
             stride = attributes.read_integers(self.dataset, "chunk_shape") or []
             if len(stride) == 1 and stride[0] > 0:
@@ -416,7 +432,7 @@ class Kind:
     word: str
     name: str
     build: Callable[[EditableGroup, str, ColumnInfo, Options], Builder]
-    open: Callable[[Dataset, ColumnInfo, Digests | None], Index]
+    open: Callable[[Dataset, ColumnInfo, Digests | None, IndexRevision], Index]
     rank: int
     rule: str
     clause: str

@@ -21,6 +21,7 @@ from colonnade.columns.missing import Mask
 from colonnade.columns.strings import Places
 from colonnade.errors import CorruptError, UsageError
 from colonnade.indexes.base import (
+    VALUES_NAMES,
     Builder,
     ChangedError,
     Cost,
@@ -44,6 +45,7 @@ from colonnade.nodes.paths import editable, is_dataset
 from colonnade.predicate.bound import BoundLeaf, Missing
 from colonnade.selection import Selection
 
+EXHAUSTIVE = "exhaustive"
 MOST_NEAR = 256  # integers in the range from least to greatest, for which a value's code is computed, not looked up
 
 
@@ -148,8 +150,11 @@ class BitmapBuilder(Builder):
         n_bytes = -(-column.n_rows // 8)
         chunk = 1, min(limits.now.bitmap_stripe, max(n_bytes, 1))
         self._dataset = writing.create_matrix(group, name, (0, n_bytes), chunk, "deflate:1")
+        self._has_nan = False
 
     def add(self, first_row: int, keys: Keys) -> None:
+        if self._options.revision == "july" and keys.nan.any():
+            self._has_nan, keys = True, without_nan(keys)
         start = 0
         while start < len(keys):
             stop = min(len(keys), start + limits.now.bitmap_window - self._n_waiting)
@@ -182,13 +187,28 @@ class BitmapBuilder(Builder):
         return {
             "attributes": [digest(b"")],
             "": [hasher.digest() for hasher in self._hashers],
-            "values": [digest_pointing(BitmapIndex(self._dataset, self._column)._values_node())],
+            "values": [
+                digest_pointing(
+                    BitmapIndex(self._dataset, self._column, revision=self._options.revision)._values_node()
+                )
+            ],
+            **({"complete": ["no"]} if self._has_nan else {}),
         }
 
     def finish(self) -> EditableDataset:
         self._flush()
-        write_values(self._group, f"{self._name}__values", self._dataset, self._values, self._column)
+        reference = VALUES_NAMES[self._options.revision]
+        write_values(self._group, f"{self._name}_{reference}", self._dataset, self._values, self._column, reference)
+        if self._options.revision == "july":
+            writing.write_flag(self._dataset, EXHAUSTIVE, not self._has_nan)
         return self._dataset
+
+
+def without_nan(keys: Keys) -> Keys:
+    """The keys with NaN as missing: July's revision has no bits for NaN."""
+    if not isinstance(keys, NumberKeys):
+        return keys
+    return NumberKeys(keys.values, keys.missing | keys.nan)
 
 
 def make_room(dataset: EditableDataset, values: IndexedValues, column: ColumnInfo, options: Options) -> None:
@@ -203,7 +223,12 @@ def make_room(dataset: EditableDataset, values: IndexedValues, column: ColumnInf
 
 
 def write_values(
-    group: EditableGroup, name: str, dataset: EditableDataset, values: IndexedValues, column: ColumnInfo
+    group: EditableGroup,
+    name: str,
+    dataset: EditableDataset,
+    values: IndexedValues,
+    column: ColumnInfo,
+    reference: str,
 ) -> None:
     """Create the values dataset, and the attributes of the index that refer to it."""
     stored = key_type(column)
@@ -211,7 +236,7 @@ def write_values(
     if values.keys is not None and len(values):
         image, _kept = keys_to_image(values.keys, stored)
         writing.write_rows(made, stored, 0, image, len(values))
-    writing.write_reference(dataset, "_values", made)
+    writing.write_reference(dataset, reference, made)
     writing.write_flag(dataset, "ordered", values.is_ordered)
 
 
@@ -225,7 +250,7 @@ class BitmapIndex(Index):
 
     def values_dataset(self) -> Dataset | None:
         """The dataset of the values, found by its object reference."""
-        references = attributes.read_references(self.dataset, "_values")
+        references = attributes.read_references(self.dataset, VALUES_NAMES[self.revision])
         node = self.dataset.dereference(references[0]) if references else None
         return node if node is not None and is_dataset(node) else None
 
@@ -248,7 +273,8 @@ class BitmapIndex(Index):
             return "its values are not of the column's type"
         if info.shape != (shape[0],):
             return f"it has {shape[0]} bitmaps and {info.shape} values"
-        if shape[1] != -(-self.column.n_rows // 8):
+        n_bytes = -(-self.column.n_rows // 8)
+        if shape[1] != n_bytes and not (self.revision == "july" and shape[1] > n_bytes):
             return f"it has {shape[1]} bytes per value, the column has {self.column.n_rows} rows"
         return None
 
@@ -279,7 +305,7 @@ class BitmapIndex(Index):
         """The union of the bits of all chosen values. Bits after the last row are cleared."""
         whole = np.zeros(-(-self.column.n_rows // 8), dtype=np.uint8)
         for value in np.flatnonzero(chosen).tolist():
-            whole |= self._bits().read(value, value + 1)[0]
+            whole |= self._bits().read(value, value + 1)[0][: len(whole)]
         rest = self.column.n_rows % 8
         if rest and len(whole):
             whole[-1] &= (1 << rest) - 1
@@ -290,6 +316,8 @@ class BitmapIndex(Index):
         if self._complete is None:
             if self.receipt is not None:
                 self._complete = not self._is_of_some_values
+            elif self.revision == "july" and attributes.read_flag(self.dataset, EXHAUSTIVE):
+                self._complete = True
             else:
                 self._complete = (
                     self.column.fill is None
@@ -344,7 +372,10 @@ class BitmapIndex(Index):
         touched = changed | Selection.of(min(n_before, column.n_rows) // 8 * 8, column.n_rows)
         for start, stop in touched.windows(limits.now.bitmap_window):
             first, last = _hull(touched.within(start, stop), column.n_rows)
-            numbers, bits = values.lines(source.keys(first, last - first), grow=not self._is_of_some_values)
+            keys = source.keys(first, last - first)
+            if self.revision == "july" and keys.nan.any():
+                self._complete, keys = False, without_nan(keys)
+            numbers, bits = values.lines(keys, grow=not self._is_of_some_values)
             if len(values) > n_values and not self.is_complete():
                 return None  # other rows may hold the new value already, without a bit for it
             try:
@@ -361,6 +392,8 @@ class BitmapIndex(Index):
             image, _kept = keys_to_image(values.keys, stored)
             writing.write_rows(editable(node), stored, 0, image, len(values))
         writing.write_flag(editable(self.dataset), "ordered", values.is_ordered)
+        if self.revision == "july":
+            writing.write_flag(editable(self.dataset), EXHAUSTIVE, self.is_complete())
         self._values = self._part = None
         return self.dataset
 
@@ -389,9 +422,13 @@ class BitmapIndex(Index):
         for start in range(0, self.column.n_rows, n):
             stop = min(start + n, self.column.n_rows)
             keys = source.keys(start, stop - start)
+            if self.revision == "july" and keys.nan.any():
+                self._complete, keys = False, without_nan(keys)
             codes = values.codes(keys, grow=False)
             self._complete = self._complete is not False and not ((codes < 0) & ~keys.missing).any()
             yield from self._compare(start, stop, codes)
+        if self.revision == "july" and self._complete is False and attributes.read_flag(self.dataset, EXHAUSTIVE):
+            yield Wrong(EXHAUSTIVE, True, False)
 
     def _compare(self, start: int, stop: int, codes: Places) -> Iterator[Wrong]:
         truth = bits_of(codes, len(self.values()))

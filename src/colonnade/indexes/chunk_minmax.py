@@ -3,12 +3,14 @@
 In: a column, one chunk at a time. Out: the rows for which a leaf may be, or is sure to be, true.
 Invariant: a chunk is excluded only if the leaf cannot be true for any of its rows. Missing rows and NaN do not enter
 the bounds and are counted separately, because a negated leaf is true for NaN rows and must keep them.
+In July's revision there is no `chunk_shape`, a column without chunks has one entry, and entries after the last chunk
+with rows mean nothing.
 
 | member | type | |
 | --- | --- | --- |
 | min, max | that of the column's keys | the bounds; the fill if the chunk has no value that can be ordered |
 | nan_count | uint64 | NaN rows; with a NaN fill, the missing rows |
-| fill_count | uint64 | missing rows |
+| fill_count | uint64 | missing rows; with a NaN fill 0, or in July's revision the missing rows |
 | n | uint64 | rows of the chunk |
 """
 
@@ -30,6 +32,7 @@ from colonnade.indexes.base import (
     Digests,
     Found,
     Index,
+    IndexRevision,
     KeySource,
     Kind,
     Options,
@@ -37,9 +40,10 @@ from colonnade.indexes.base import (
     chunk_keys,
     digest,
     digest_pointing,
+    entries_of,
 )  # fmt: skip
 from colonnade.indexes.known import Known
-from colonnade.model import ColumnInfo, StoredField, StoredType
+from colonnade.model import ChunkGrid, ColumnInfo, StoredField, StoredType
 from colonnade.nodes import Dataset, EditableDataset, EditableGroup, attributes
 from colonnade.nodes.elements import fill_element
 from colonnade.nodes.paths import editable
@@ -63,9 +67,9 @@ def entry_type(column: ColumnInfo) -> StoredType:
 class MinMaxBuilder(Builder):
     """Collects one entry per chunk and writes them at the end."""
 
-    def __init__(self, group: EditableGroup, name: str, column: ColumnInfo, _options: Options) -> None:
-        self._group, self._name, self._column = group, name, column
-        self._entries = _Entries(column)
+    def __init__(self, group: EditableGroup, name: str, column: ColumnInfo, options: Options) -> None:
+        self._group, self._name, self._column, self._revision = group, name, column, options.revision
+        self._entries = _Entries(column, options.revision)
 
     def add(self, first_row: int, keys: Keys) -> None:
         self._entries.add(keys)
@@ -75,15 +79,17 @@ class MinMaxBuilder(Builder):
         plan = writing.DatasetPlan(entry_type(self._column), max(1, min(n, 4096)))
         dataset = writing.create_dataset(self._group, self._name, plan, n)
         self._entries.write(dataset, 0)
-        writing.write_integers(dataset, "chunk_shape", [self._column.grid.chunk_rows])
+        if self._revision == "april":
+            writing.write_integers(dataset, "chunk_shape", [self._column.grid.chunk_rows])
         return dataset
 
 
 class _Entries:
     """Entries that are not written yet."""
 
-    def __init__(self, column: ColumnInfo) -> None:
-        self._column = column
+    def __init__(self, column: ColumnInfo, revision: IndexRevision) -> None:
+        self._column, self._revision = column, revision
+        self._is_whole = revision == "july" and column.chunk_rows is None
         self._bounds: list[tuple[Keys, Keys] | None] = []
         self._counts: list[tuple[int, int, int]] = []
 
@@ -92,14 +98,19 @@ class _Entries:
 
     def add(self, keys: Keys) -> None:
         places = keys.least_and_greatest()
-        if places is None:
-            self._bounds.append(None)
-        else:
-            self._bounds.append((keys.take(np.array(places[:1])), keys.take(np.array(places[1:]))))
+        bounds = None
+        if places is not None:
+            bounds = keys.take(np.array(places[:1])), keys.take(np.array(places[1:]))
         n_nan, n_missing = int(keys.nan.sum()), int(keys.missing.sum())
         if fill_is_nan(self._column):
-            n_nan, n_missing = n_missing, 0
-        self._counts.append((n_nan, n_missing, len(keys)))
+            n_nan, n_missing = n_missing, n_missing if self._revision == "july" else 0
+        counts = n_nan, n_missing, len(keys)
+        if self._is_whole and self._counts:
+            before = self._counts.pop()
+            counts = before[0] + counts[0], before[1] + counts[1], before[2] + counts[2]
+            bounds = _wider(self._bounds.pop(), bounds)
+        self._bounds.append(bounds)
+        self._counts.append(counts)
 
     def write(self, dataset: EditableDataset, first: int) -> None:
         """Write all entries into the dataset, starting at entry `first`."""
@@ -122,6 +133,16 @@ class _Entries:
         writing.write_rows(dataset, stored, first, image, len(self))
 
 
+def _wider(bounds: tuple[Keys, Keys] | None, other: tuple[Keys, Keys] | None) -> tuple[Keys, Keys] | None:
+    """The bounds of two runs of rows together."""
+    if bounds is None or other is None:
+        return bounds or other
+    both = join([bounds[0], other[0], bounds[1], other[1]])
+    places = both.least_and_greatest()
+    assert places is not None  # bounds are values
+    return both.take(np.array(places[:1])), both.take(np.array(places[1:]))
+
+
 class MinMaxIndex(Index):
     """The bounds of every chunk, read all at once."""
 
@@ -136,6 +157,9 @@ class MinMaxIndex(Index):
             return "it does not hold min, max, nan_count, fill_count and n"
         if any(found.type != field.type for found, field in zip(info.type.fields, wanted.fields, strict=True)):
             return "its members are not of the column's type"
+        if self.revision == "july":
+            few = info.shape is None or len(info.shape) != 1 or info.shape[0] < grid.n_chunks
+            return f"it has {info.shape} entries, the column has {grid.n_chunks} chunks" if few else None
         if info.shape != (grid.n_chunks,):
             return f"it has {info.shape} entries, the column has {grid.n_chunks} chunks"
         if attributes.read_integers(self.dataset, "chunk_shape") != [grid.chunk_rows]:
@@ -147,7 +171,8 @@ class MinMaxIndex(Index):
 
     def _attributes_digest(self) -> str:
         """The digest of `chunk_shape`, if the column has no chunks to compare it with."""
-        return digest(b"" if self.column.chunk_rows is not None else str(self._grid.chunk_rows).encode())
+        has_none = self.column.chunk_rows is not None or self.revision == "july"
+        return digest(b"" if has_none else str(self._grid.chunk_rows).encode())
 
     def bounds(self) -> tuple[Keys, Keys, dict[str, np.ndarray]]:
         """The least and greatest key of each chunk (undefined if it has no values), and its counts."""
@@ -160,7 +185,11 @@ class MinMaxIndex(Index):
                 low = image_to_keys(image["min"], key_type(self.column))
                 high = image_to_keys(image["max"], key_type(self.column))
                 counts = {name: image[name].astype("i8") for name in _COUNTS}
-            if fill_is_nan(self.column):
+            if fill_is_nan(self.column) and self.revision == "july":
+                if (counts["nan_count"] != counts["fill_count"]).any():
+                    raise ChangedError("its counts of NaN and of missing rows differ, though the fill is NaN")
+                counts["nan_count"] = np.zeros_like(counts["fill_count"])
+            elif fill_is_nan(self.column):
                 counts["nan_count"], counts["fill_count"] = counts["fill_count"], counts["nan_count"]
             self._check_counts(counts)
             self._read = low, high, counts
@@ -187,6 +216,8 @@ class MinMaxIndex(Index):
             may, sure = (some, values == n) if leaf.negated else (nan > 0, nan == n)
         else:
             reach, inside = self._compare(leaf, low, high)
+            unknown = low.nan | high.nan  # a bound that is NaN excludes nothing
+            reach, inside = reach | unknown, inside & ~unknown
             if leaf.negated:
                 may, sure = (some & ~inside) | (nan > 0), (missing == 0) & (~some | ~reach)
             else:
@@ -213,20 +244,29 @@ class MinMaxIndex(Index):
     def known(self) -> Known:
         low, high, counts = self.bounds()
         some = np.flatnonzero(counts["n"] > counts["nan_count"] + counts["fill_count"])
+        if (low.nan | high.nan)[some].any():
+            raise ChangedError("a bound of a chunk with values is NaN")
         known = Known(int(counts["fill_count"].sum()), int(counts["nan_count"].sum()))
         known.widen(join([low.take(some), high.take(some)]))
         return known
 
     def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Dataset | None:
-        grid = source.column.grid
+        grid = entries_of(source.column, self.revision)
         self._read = None
         writing.resize(editable(self.dataset), grid.n_chunks)
         touched = changed | Selection.of(min(n_before, grid.n_rows) // grid.chunk_rows * grid.chunk_rows, grid.n_rows)
-        for chunk, keys in chunk_keys(source, grid, iter(touched.chunks(grid.chunk_rows).tolist())):
-            entry = _Entries(source.column)
-            entry.add(keys)
+        for chunk in touched.chunks(grid.chunk_rows).tolist():
+            entry = _Entries(source.column, self.revision)
+            for _, keys in self._pieces(source, chunk, grid):
+                entry.add(keys)
             entry.write(editable(self.dataset), chunk)
         return self.dataset
+
+    def _pieces(self, source: KeySource, chunk: int, grid: ChunkGrid) -> Iterator[tuple[int, Keys]]:
+        """The keys of one entry: of its chunk, or of a column without chunks, some rows at a time."""
+        if source.column.chunk_rows is not None or self.revision == "april":
+            return chunk_keys(source, grid, range(chunk, chunk + 1))
+        return chunk_keys(source, source.column.grid, range(source.column.grid.n_chunks))
 
     def verify(self, source: KeySource, options: Options) -> Iterator[Wrong]:
         try:
@@ -234,17 +274,23 @@ class MinMaxIndex(Index):
         except ChangedError as error:
             yield Wrong("counts", str(error), "counts that add up")
             return
-        for chunk, keys in chunk_keys(source, self._grid, range(self._grid.n_chunks)):
-            truth = {"nan_count": int(keys.nan.sum()), "fill_count": int(keys.missing.sum()), "n": len(keys)}
+        for chunk in range(self._grid.n_chunks):
+            truth, bounds = dict.fromkeys(("nan_count", "fill_count", "n"), 0), None
+            for _, keys in self._pieces(source, chunk, self._grid):
+                truth["nan_count"] += int(keys.nan.sum())
+                truth["fill_count"] += int(keys.missing.sum())
+                truth["n"] += len(keys)
+                places = keys.least_and_greatest()
+                if places is not None:
+                    bounds = _wider(bounds, (keys.take(np.array(places[:1])), keys.take(np.array(places[1:]))))
             for name, expected in truth.items():
                 if counts[name][chunk] != expected:
                     yield Wrong(f"chunk {chunk}, {name}", int(counts[name][chunk]), expected)
-            places = keys.least_and_greatest()
-            if places is None:
+            if bounds is None:
                 continue
-            for name, found, place in (("min", low, places[0]), ("max", high, places[1])):
-                if found.key(chunk) != keys.key(place):
-                    yield Wrong(f"chunk {chunk}, {name}", found.key(chunk), keys.key(place))
+            for name, found, bound in (("min", low, bounds[0]), ("max", high, bounds[1])):
+                if found.key(chunk) != bound.key(0):
+                    yield Wrong(f"chunk {chunk}, {name}", found.key(chunk), bound.key(0))
 
 
 CHUNK_MINMAX = Kind(

@@ -10,22 +10,23 @@ import os
 from pathlib import Path
 from typing import TypeVar
 
-from colonnade.errors import UnsupportedError, UsageError
-from colonnade.layouts import anndata, artifactdb, columns, compound, hdmf, hep001, pandas, pytables
+from colonnade.errors import UsageError
+from colonnade.layouts import anndata, artifactdb, columns, compound, h5col, hdmf, hep001, pandas, pytables
 from colonnade.layouts.contract import Create, Layout, NewSidecars, NewWriter, ResumedWriter
 from colonnade.nodes import Group
-from colonnade.nodes.attributes import read_text, read_texts
+from colonnade.nodes.attributes import read_texts
 from colonnade.nodes.dataset_tables import is_dataset_table
 from colonnade.nodes.paths import encode_name
 from colonnade.nodes.protocols import Notes
 
 __all__ = [
     "LAYOUTS", "Create", "Layout", "NewSidecars", "NewWriter", "ResumedWriter", "check_lengths", "copy_sidecars",
-    "follow_file", "later_revision", "layout_of", "listed_columns", "located", "named_layout", "new_directory",
+    "follow_file", "layout_of", "listed_columns", "located", "named_layout", "new_directory",
 ]  # fmt: skip
 
 _ALL = (
     hep001.LAYOUT,
+    h5col.LAYOUT,
     anndata.LAYOUT,
     artifactdb.LAYOUT,
     hdmf.LAYOUT,
@@ -59,17 +60,6 @@ def listed_columns(group: Group) -> set[bytes]:
         return set()
     names = read_texts(group, COLUMN_LIST_NAME) or ()
     return set(encode_name("\0".join(names)).split(b"\0"))
-
-
-def later_revision(group: Group, path: str, file: str) -> UnsupportedError | None:
-    """The error for a table of a revision of HEP001 that is not supported yet; None if the group is something else."""
-    if group.attribute_storage("NROWS") is None or read_text(group, "CLASS") != "COLUMN_TABLE":
-        return None
-    return UnsupportedError(
-        f"{path} of {file} is a table of a later revision of HEP001, which this version does not read",
-        feature="HEP001 with NROWS (h5col)",
-        path=path,
-    )
 
 
 def check_lengths(root: Group, table: str) -> None:

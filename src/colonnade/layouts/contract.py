@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from colonnade.columns.raw import Companion, Companions
     from colonnade.columns.writer import WrittenColumn
     from colonnade.errors import ColonnadeError
+    from colonnade.indexes.base import IndexRevision
     from colonnade.layouts.conversion import Conversion
     from colonnade.layouts.index_home import IndexPlan, PlacedIndex
     from colonnade.nodes.protocols import Child, Notes
@@ -149,6 +150,9 @@ class IndexHome(Protocol):
     def place_index(self, group: EditableGroup, column: str, kind: str, /) -> tuple[EditableGroup, str]: ...
     def attach_index(self, group: EditableGroup, column: str, kind_word: str, dataset: EditableDataset, /) -> None: ...
     def detach_index(self, group: EditableGroup, index: PlacedIndex, /) -> None: ...
+    def confirm_indexes(self, group: EditableGroup, indexes: Sequence[PlacedIndex], /) -> None:
+        """Declare that these indexes describe the table as it is after a change of rows."""
+
     def rename_indexes(self, group: EditableGroup, info: TableInfo, column: str, new_name: str, /) -> None: ...
 
 
@@ -338,6 +342,7 @@ class Layout:
     keeps_pandas_notes: bool = False  # can store what pandas knows about a column or frame
     parts: tuple[str, ...] = ()  # members of a table's group that do not belong to a single column
     is_of_datasets: bool = False  # its tables are datasets, which `is_table` is given as `DatasetTable`
+    index_revision: IndexRevision = "april"  # how search indexes are stored
     names_are_links: bool = True  # the name of a column is also its link name in the group
     find_parts: Callable[[Group], Collection[str]] | None = None  # more `parts`, which differ between tables
 
@@ -392,13 +397,13 @@ class Layout:
         """The names of the objects in a table's group that belong to the table."""
         if self.load_edit is not None:
             return self.edit.own_objects(group)
-        from colonnade.layouts.index_home import HOME
+        from colonnade.layouts.index_home import HOMES
 
         members = self.describe(group, "/").members
         companions = {name for column in members for name in self.companions(column)}
         more_parts = () if self.find_parts is None else self.find_parts(group)
         links = {(column.link or column.name).split("/")[0] for column in members}
-        return {HOME, *self.parts, *more_parts, *links, *companions}
+        return {HOMES[self.index_revision], *self.parts, *more_parts, *links, *companions}
 
     @property
     def indexes(self) -> IndexHome:

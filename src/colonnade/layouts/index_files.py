@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 
 from colonnade import writing
 from colonnade.dataclass import dataclass
@@ -61,6 +62,9 @@ class IndexFileHome:
 
     def detach_index(self, group: EditableGroup, index: PlacedIndex) -> None:
         remove_index(group, index)
+
+    def confirm_indexes(self, _group: EditableGroup, _indexes: Sequence[PlacedIndex]) -> None:
+        """Nothing to declare: what an index is of is recorded when it is built."""
 
     def rename_indexes(self, _group: EditableGroup, _info: TableInfo, _column: str, _new_name: str) -> None:
         """The columns of a table that must not change keep their names."""

@@ -98,7 +98,7 @@ def _problem_of(index: PlacedIndex, info: TableInfo) -> str | None:
     if kind is None:
         return f"its kind, {index.kind}, is unknown"
     try:
-        return refusal(column) or kind.open(index.dataset, column, None).problem()
+        return refusal(column) or kind.open(index.dataset, column, None, "april").problem()
     except BAD_INDEX as error:
         return str(error)
 
@@ -128,3 +128,7 @@ def remove_planned(group: EditableGroup, indexes: Sequence[PlacedIndex], gone: S
     for index in indexes:
         if index.dataset.address in lost:
             remove_index(group, index)
+
+
+def confirm_indexes(_group: EditableGroup, _indexes: Sequence[PlacedIndex]) -> None:
+    """Nothing to declare: an index that is kept is kept in sync."""

@@ -16,7 +16,8 @@ import numpy as np
 
 from colonnade.errors import UsageError
 from colonnade.model import is_utf8
-from colonnade.nodes.protocols import Node
+from colonnade.nodes.elements import is_shown_as_stored
+from colonnade.nodes.protocols import Node, ObjectReference
 from colonnade.sealed import settable
 
 ROOT_ATTRIBUTES = ("CLASS", "encoding-type", "encoding-version")
@@ -79,6 +80,8 @@ def read_integers(node: Node, name: str) -> list[int] | None:
 def read_references(node: Node, name: str) -> list[object] | None:
     """The attribute's object references, in order, for `dereference`; None when absent or of another type."""
     stored = node.attribute_storage(name)
+    if stored is not None and is_shown_as_stored(stored[0]):  # the form of HDF5 1.12
+        return [ObjectReference(address) for address in node.reference_addresses(name)]
     value = node.read_attribute(name) if stored is not None and stored[0].kind == "object_reference" else None
     if value is None:
         return None

@@ -165,7 +165,10 @@ if TYPE_CHECKING:
             pointers."""
 
         def reference_addresses(self, name: str) -> list[int]:
-            """The addresses that an attribute's object references hold; none when absent or of another type."""
+            """The addresses that an attribute's object references hold; none when absent or of another type.
+
+            Both forms of HDF5 count. 0 stands for null, and for what leads to anything but an object of this file.
+            """
 
         def in_library(self) -> Node:
             """This object as libhdf5 has it, for what only libhdf5 does; an UnsupportedError if it cannot."""

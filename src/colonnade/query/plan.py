@@ -286,7 +286,7 @@ def why_not(opened: OpenIndex, trust: Trust) -> str | None:
     if opened.info.problem is not None or opened.index is None:
         return opened.info.problem or "it does not suit its column"
     if trust == "verified" and not opened.info.trusted:
-        return "it was neither built here nor verified: verify_indexes() does that, once"
+        return "it is unverified: neither built here nor verified. verify_indexes() does that, once"
     return None
 
 

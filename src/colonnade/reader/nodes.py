@@ -16,9 +16,11 @@ from colonnade.format.elements import as_stored, dtype_as_stored
 from colonnade.format.headers import reference_count
 from colonnade.format.links import Link
 from colonnade.format.nodes import ByteDataset, ByteGroup, ByteNode
+from colonnade.format.regions import plain_address
 from colonnade.format.source import UnknownToReader
 from colonnade.model import StoredType
 from colonnade.nodes.attributes import plain_value
+from colonnade.nodes.elements import is_shown_as_stored
 from colonnade.nodes.paths import encode_name
 from colonnade.nodes.protocols import Attribute, Child, NodeKind, ObjectReference, ReferenceKind, ReferenceTarget
 from colonnade.pager.sources import ByteSource
@@ -94,8 +96,7 @@ class ReadNode:
         return self._of_attribute("attribute_element", name, self._element)
 
     def reference_addresses(self, name: str) -> list[int]:
-        value = self._of_attribute("inspect_attribute", name, self._inspected)
-        return [reference.address for reference in value.values] if value is not None and value.is_references else []
+        return self._of_attribute("reference_addresses", name, self._addresses) or []
 
     def inspect_attribute(self, name: str) -> Attribute | None:
         try:
@@ -179,6 +180,17 @@ class ReadNode:
             return None
         values = self.node.attributes.elements(attribute)
         return None if values is None else np.ascontiguousarray(values).tobytes()
+
+    def _addresses(self, attribute: StoredAttribute) -> list[int]:
+        """The addresses in object references of both forms."""
+        is_new = is_shown_as_stored(attribute.type)
+        values = self._elements(attribute) if is_new or attribute.type.kind == "object_reference" else None
+        if values is None:
+            return []
+        listed = values.reshape(-1)
+        if not is_new:
+            return [reference.address for reference in listed]
+        return [plain_address(self.node.source, element.tobytes()) for element in listed]
 
     def _inspected(self, attribute: StoredAttribute) -> Attribute:
         stored, shape = in_memory(attribute.type), attribute.shape

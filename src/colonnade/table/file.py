@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from colonnade import writing
 from colonnade.errors import ConflictError, FormatError, TableNotFound, UnsupportedError, UsageError
-from colonnade.layouts import Layout, follow_file, later_revision, layout_of, located, named_layout
+from colonnade.layouts import Layout, follow_file, layout_of, located, named_layout
 from colonnade.layouts.found import table_at, walk_tables
 from colonnade.model import ColumnOptions, Progress, TableInfo
 from colonnade.nodes import Dataset, Group
@@ -386,9 +386,6 @@ class File(Sealed):
         return "/" + "/".join(part for part in f"{begin}/{path}".split("/") if part)
 
     def _not_a_table(self, path: str, group: Group | None) -> Exception:
-        later = None if group is None else later_revision(group, path, self.name)
-        if later is not None:
-            return later
         if self._handle.root.open_dataset(self._absolute(path)) is not None:
             return UsageError(
                 f"{path} of {self.name} is a dataset, not a table: read it with file.h5[{path!r}]", path=path

@@ -28,7 +28,7 @@ from colonnade.model import (
 )
 from colonnade.nodes.attributes import OPTIONS_SET, Attributes, check_attribute_names, read_values
 from colonnade.nodes.elements import column_node
-from colonnade.nodes.paths import editable
+from colonnade.nodes.paths import editable, join_path
 from colonnade.table.column import Column
 from colonnade.table.row_changes import ArrangedColumns, ChangeableRows
 from colonnade.table.rows import Query
@@ -361,7 +361,7 @@ class Table(ChangeableRows, ArrangedColumns):
         """Compare every search index with its column; returns what is wrong, entry by entry. Correct indexes become
         trusted.
 
-        A legal index that is not supported here, such as one of an unknown kind, is a note.
+        A legal index that is not supported here, such as one of an unknown kind, is a note; so is a stale one.
 
         progress: called with the number of indexes verified so far and of all.
 
@@ -372,6 +372,8 @@ class Table(ChangeableRows, ArrangedColumns):
         []
         """
 
+        from colonnade.layouts.index_home import HOMES
+
         homes: list[Indexes] = []
 
         def verify() -> list[Finding]:
@@ -379,7 +381,8 @@ class Table(ChangeableRows, ArrangedColumns):
             findings: list[Finding] = []
             results = (verified for indexes in homes for verified in indexes.verify())
             for done, (info, wrong) in enumerate(results):
-                path = f"{self._info.path.rstrip('/')}/_search_indexes/{info.name}"
+                home = HOMES[self._layout.index_revision if info.file is None else "april"]
+                path = join_path(join_path(self._info.path, home), info.name)
                 path = path if info.file is None else f"{info.file}:{path}"
                 index = f"the index {info.kind} of column {info.column!r}"
                 findings += [Finding("S8", "error", path, f"{index} is wrong in {part}") for part in wrong[:20]]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from colonnade.layouts.hdmf.describe import rows_of
 from colonnade.layouts.index_home import PlacedIndex, place_index, remove_index
-from colonnade.layouts.named_indexes import name_index, named_indexes, rename_named
+from colonnade.layouts.named_indexes import confirm_indexes, name_index, named_indexes, rename_named
 from colonnade.model import TableInfo
 from colonnade.nodes import EditableDataset, EditableGroup, Group
 
-__all__ = ["attach_index", "detach_index", "place_index", "rename_indexes", "search_indexes"]
+__all__ = ["attach_index", "confirm_indexes", "detach_index", "place_index", "rename_indexes", "search_indexes"]
 
 detach_index = remove_index
 

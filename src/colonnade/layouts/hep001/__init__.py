@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from colonnade.layouts.contract import AnyRules, Create, Describe, Edit, IndexHome, Layout, refuse_version
 from colonnade.layouts.hep001 import names
-from colonnade.nodes import Group, attributes
+from colonnade.layouts.revisions import is_column_table, is_july
+from colonnade.nodes import Group
 
 if TYPE_CHECKING:
     from colonnade.layouts.conversion import Conversion
@@ -16,9 +17,7 @@ __all__ = ["LAYOUT"]
 
 def _is_table(group: Group) -> bool:
     """Whether the group is a table of this revision. Only CLASS decides, however it is stored (T1)."""
-    if attributes.read_text(group, names.CLASS) != names.CLASS_VALUE:
-        return False
-    return group.attribute_storage(names.LATER_REVISION) is None
+    return is_column_table(group) and not is_july(group)
 
 
 def _reading() -> Describe:

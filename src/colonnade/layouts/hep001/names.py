@@ -22,7 +22,6 @@ ENCODING_TYPE = "encoding-type"
 ORDERED = "ordered"
 ANNDATA_CATEGORIES = "__categories"  # in a table that anndata can also read, as a frame of version 0.1.0
 SEARCH_INDEXES = "_search_indexes"
-LATER_REVISION = "NROWS"
 ARROW_TYPE = "arrow_type"
 SCALE_FACTOR = "scale_factor"
 PANDAS = "pandas_metadata"  # pandas metadata of a column or frame

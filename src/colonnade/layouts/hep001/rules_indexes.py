@@ -185,6 +185,6 @@ def _suits_its_column(table: RawHep001Table, node: RawDataset, kind: Kind) -> It
 
 def _problem(node: RawDataset, column: ColumnInfo, kind: Kind) -> str | None:
     try:
-        return kind.open(node.opened, column, None).problem()
+        return kind.open(node.opened, column, None, "april").problem()
     except BAD_INDEX as error:
         return str(error)

@@ -176,9 +176,6 @@ def claim(group: Group, path: str) -> tuple[str, Breach] | None:
     if stored is None or not stored.is_text:
         return _claim_by_parts(group, path, "no such attribute" if stored is None else stored_as(stored))
     values = [text.strip() for text in stored.texts()]
-    if values == [names.CLASS_VALUE] and group.inspect_attribute(names.LATER_REVISION) is not None:
-        message = "a table of a later revision of HEP001, which is not read and not checked here"
-        return "T2", Breach("note", path, message, f"the attribute {names.LATER_REVISION}", "HEP001 1.0", _NEWER)
     if any(text.upper() == names.CLASS_VALUE for text in values):
         message = "CLASS is almost that of a table: readers ignore this group"
         found = f"{stored_as(stored)}: {', '.join(map(ascii, values[:4]))}"

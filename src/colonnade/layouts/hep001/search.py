@@ -103,3 +103,7 @@ def rename_indexes(group: EditableGroup, info: TableInfo, column: str, new_name:
     for index in search_indexes(group, info):
         if index.column == column:
             rename_placed(group, index, column, new_name)
+
+
+def confirm_indexes(_group: EditableGroup, _indexes: Sequence[PlacedIndex]) -> None:
+    """Nothing to declare: an index that is kept is kept in sync."""

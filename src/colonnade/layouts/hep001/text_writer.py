@@ -16,7 +16,7 @@ import pyarrow as pa
 from colonnade import compute as pc
 from colonnade.columns.arrow_types import plain_array
 from colonnade.columns.decode import decode_coded_text
-from colonnade.columns.forms import POINTER_COST
+from colonnade.columns.forms import POINTER_COST, Marking
 from colonnade.columns.mapping import TEXT_BY_CATEGORIES, plain_type, stored_codes
 from colonnade.columns.raw import cut
 from colonnade.columns.strings import byte_lengths
@@ -36,8 +36,16 @@ WORTH = 0.7  # categories must take less than this fraction of the bytes of plai
 class TextWriter:
     """Writes one column of strings into a group."""
 
-    def __init__(self, name: str, kind: pa.DataType, options: ColumnOptions, large_attributes: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        kind: pa.DataType,
+        options: ColumnOptions,
+        large_attributes: bool,
+        marking: Marking = Marking(),  # noqa: B008 - frozen
+    ) -> None:
         self.name = name
+        self._marking = marking
         self._kind = kind
         self._options = options
         self._large_attributes = large_attributes
@@ -50,7 +58,7 @@ class TextWriter:
         self._most_rows = 0
 
     def _new_writer(self, options: ColumnOptions) -> ColumnWriter:
-        return ColumnWriter(self.name, self._kind, options, self._large_attributes)
+        return ColumnWriter(self.name, self._kind, options, self._large_attributes, marking=self._marking)
 
     def start(self, group: EditableGroup, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
         """Choose between categories and plain strings from a sample of the first rows, and create the dataset."""

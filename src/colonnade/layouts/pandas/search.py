@@ -7,13 +7,13 @@ an index names its column and refers to the dataset.
 from __future__ import annotations
 
 from colonnade.layouts.index_home import PlacedIndex, place_index, remove_index
-from colonnade.layouts.named_indexes import name_index, named_indexes, rename_named
+from colonnade.layouts.named_indexes import confirm_indexes, name_index, named_indexes, rename_named
 from colonnade.layouts.pandas.describe import describe, rows_of
 from colonnade.model import TableInfo
 from colonnade.nodes import Dataset, EditableDataset, EditableGroup, Group
 
 detach_index = remove_index
-__all__ = ["attach_index", "detach_index", "place_index", "rename_indexes", "search_indexes"]
+__all__ = ["attach_index", "confirm_indexes", "detach_index", "place_index", "rename_indexes", "search_indexes"]
 
 
 def search_indexes(group: Group, info: TableInfo) -> list[PlacedIndex]:

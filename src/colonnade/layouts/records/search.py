@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from colonnade.layouts.index_home import PlacedIndex, remove_index
 from colonnade.layouts.index_home import place_index as place_in_home
-from colonnade.layouts.named_indexes import name_index, named_indexes, rename_named
+from colonnade.layouts.named_indexes import confirm_indexes, name_index, named_indexes, rename_named
 from colonnade.layouts.records.tables import dataset_of
 from colonnade.model import TableInfo
 from colonnade.nodes import EditableDataset, EditableGroup, Group
 
 detach_index = remove_index
+__all__ = ["attach_index", "confirm_indexes", "detach_index", "place_index", "rename_indexes", "search_indexes"]
 
 
 def search_indexes(group: Group, info: TableInfo) -> list[PlacedIndex]:
