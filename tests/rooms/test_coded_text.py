@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import colonnade as cn
-from colonnade.layouts.hep001.text_writer import distinct_in_all
+from colonnade.layouts.text_writer import distinct_in_all
 from colonnade.query.stats import ColumnStats
 
 WORDS = ["muon", "electron", "", "tau lepton", "größe", "a much longer word than the others"]

@@ -40,9 +40,9 @@ from colonnade.nodes.paths import dataset_at, editable
 from colonnade.stored_dtypes import integer_bounds, memory_dtype
 
 if TYPE_CHECKING:
-    from colonnade.columns.text_writer import TextWriter
     from colonnade.columns.writer import ColumnWriter, WrittenColumn
     from colonnade.layouts.contract import NewSidecars
+    from colonnade.layouts.text_writer import TextWriter
     from colonnade.sparse.draft import SparseDraft
 
 sidecars: NewSidecars | None = None
@@ -80,8 +80,8 @@ def new_writer(
     name: str, kind: pa.DataType, options: ColumnOptions, large_attributes: bool = False, is_label: bool = False
 ) -> ColumnWriter | TextWriter | ListWriter:
     """The writer of a new column. Labels are mostly distinct, so they never use categories."""
-    from colonnade.columns.text_writer import TextWriter
     from colonnade.columns.writer import ColumnWriter
+    from colonnade.layouts.text_writer import TextWriter
 
     if options.masked:
         raise UsageError(f"column {name!r}: H5Col marks missing rows with a fill: leave out masked=True", column=name)

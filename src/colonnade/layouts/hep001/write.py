@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from colonnade.columns.sectioned import SparseColumnWriter
     from colonnade.columns.writer import ColumnWriter, WrittenColumn
     from colonnade.layouts.contract import NewSidecars
-    from colonnade.layouts.hep001.text_writer import TextWriter
+    from colonnade.layouts.text_writer import TextWriter
     from colonnade.sparse.draft import SparseDraft
 
 sidecars: NewSidecars | None = None
@@ -73,7 +73,7 @@ def new_writer(
     from colonnade.columns.mapping import plain_type
     from colonnade.columns.sectioned import SparseColumnWriter
     from colonnade.columns.writer import ColumnWriter
-    from colonnade.layouts.hep001.text_writer import TextWriter
+    from colonnade.layouts.text_writer import TextWriter
 
     if options.masked:
         raise UsageError(f"column {name!r}: HEP001 marks missing rows with a fill: leave out masked=True", column=name)

@@ -9,8 +9,8 @@ import numpy as np
 
 from colonnade import writing
 from colonnade.errors import UnsupportedError
-from colonnade.layouts.records import record_write
 from colonnade.layouts.records import tables as record_tables
+from colonnade.layouts.records import write as record_write
 from colonnade.layouts.records.tables import CLASS, table_of
 from colonnade.layouts.records.write import (
     MemberWriter,
