@@ -222,7 +222,7 @@ class MemberFetcher:
 
     @property
     def address(self) -> int | None:
-        """What tells the dataset from others."""
+        """The address of the dataset, which no other dataset has."""
         return self._dataset.address
 
     @cached_property

@@ -93,7 +93,7 @@ def _matlab_member(dataset: Dataset, name: str, shape: tuple[int, ...]) -> Group
 
 
 def _flat_member(dataset: Dataset, name: str) -> GroupMember:
-    """A dataset of rank 1, with what netCDF says about its numbers."""
+    """A dataset of rank 1, with the attributes of netCDF that describe its numbers."""
     info, n_rows = header_of(dataset, "it")
     packing = packing_of(dataset, info.type)
     units = attributes.read_text(dataset, names.UNITS)
