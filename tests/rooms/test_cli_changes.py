@@ -88,7 +88,7 @@ def test_append_takes_the_named_table_of_a_file(run: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("id,when,kind,x\n1,2026-01-01,muon,1\n", "lacks 'n'"),
+        ("id,when,kind,x\n1,2026-01-01,muon,1\n", "they lack 'n'"),
         ("id,when,kind,x,n\na,2026-01-01,muon,1,70000\n", "n"),
         ("id,when,kind,x,n\na,2026-01-01,muon,word,7\n", "word"),
         ("id,when,kind,x,n\na,2026-01-01,muon\n", "5 columns"),

@@ -157,7 +157,7 @@ def test_what_cannot_be_encoded_is_refused_by_name(tmp_path: Path) -> None:
             file["t"].update("odd", [1], [1.5])
         with pytest.raises(DataError, match="no value of this column marks it"):
             file["t"].update("odd", [1], [None])
-        with pytest.raises(DataError, match="lacks 'x'"):
+        with pytest.raises(DataError, match="they lack 'x'"):
             file["t"].append({"odd": [None]})
     assert stored(path) == before
 

@@ -287,6 +287,11 @@ def _integer_dtype(stored: StoredType) -> ElementDType | None:
     return np.dtype(f"{_order(number)}{'i' if number.signed else 'u'}{number.size}")
 
 
+def _bitfield_dtype(stored: StoredType) -> ElementDType | None:
+    """A bitfield of all its bits is an unsigned integer."""
+    return None if stored.bits else _integer_dtype(stored)
+
+
 def _boolean_dtype(stored: StoredType) -> ElementDType | None:
     """An enum of FALSE and TRUE is a boolean; with a third member it is an integer."""
     integer = _integer_dtype(stored)
@@ -330,6 +335,7 @@ def _compound_dtype(stored: StoredType) -> ElementDType | None:
 
 _ARRAY_DTYPES: dict[str, Callable[[StoredType], ElementDType | None]] = {
     "integer": _integer_dtype,
+    "bitfield": _bitfield_dtype,
     "enum": _integer_dtype,
     "boolean": _boolean_dtype,
     "float": _float_dtype,

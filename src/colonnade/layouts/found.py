@@ -1,4 +1,4 @@
-"""Tables of a file, table by walking it: groups, and datasets that are tables themselves. What a table owns is none."""
+"""Tables of a file, found by walking it: groups, and datasets that are tables themselves. What a table owns is none."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ def own_names(layout: Layout, group: Group, path: str) -> Container[str]:
         members = layout.describe(group, path).members
         names = {column.link or column.name for column in members} | set(layout.parts) | {HOME_OF_INDEXES}
         names |= {column.categories.name for column in members if column.categories is not None}
+        names |= {name for column in members for name in layout.companions(column)}
+        names |= set(() if layout.find_parts is None else layout.find_parts(group))
     except hdf5_errors(ColonnadeError):
         return Everything()
     return {name.split("/")[0] for name in names}
@@ -83,9 +85,12 @@ class _OwnNames:
 
     def owns(self, path: str) -> bool:
         """Whether the object at a path below the table is a part of it."""
+        name = path[len(self._path.rstrip("/")) + 1 :].split("/", maxsplit=1)[0]
+        if name in (HOME_OF_INDEXES, *self._layout.parts):
+            return True
         if self._names is None:
             self._names = own_names(self._layout, self._group, self._path)
-        return path[len(self._path.rstrip("/")) + 1 :].split("/", maxsplit=1)[0] in self._names
+        return name in self._names
 
 
 def _owner(path: str, tables: dict[str, _OwnNames]) -> _OwnNames | None:
