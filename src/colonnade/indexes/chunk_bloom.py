@@ -150,7 +150,9 @@ class BloomBuilder(Builder):
         self._column = column
         grid = entries_of(column, options.revision)
         k, m_bits = choose_size(min(grid.chunk_rows, max(column.n_rows, 1)), options.error_rate, options.revision)
-        self._sizes = BloomSizes(k, m_bits, int.from_bytes(os.urandom(4), "little") if options.revision == "july" else None)
+        self._sizes = BloomSizes(
+            k, m_bits, int.from_bytes(os.urandom(4), "little") if options.revision == "july" else None
+        )
         self._is_whole = options.revision == "july" and column.chunk_rows is None
         shape = (grid.n_chunks, m_bits // 8)
         self._dataset = writing.create_matrix(group, name, shape, (1, shape[1]))
