@@ -135,12 +135,29 @@ def test_pytables_appends_and_queries(tmp_path: Path) -> None:
     assert read_by_pytables(ours, "/grp/events")["n"].tolist() == [0, 1, 2, 3, 9]
 
 
+def test_long_values_and_many_columns(tmp_path: Path) -> None:
+    """A string of 1 MB and one with NUL inside; what HDF5 cannot describe is refused."""
+    path = tmp_path / "x.h5"
+    texts = ["x" * (1 << 20), "a\0b", "größe"]
+    cn.write(path, {"größe": texts}, "events", layout="pytables")
+    assert [text.decode() for text in read_by_pytables(path)["größe"].tolist()] == texts
+    assert cn.read(path, "events").to_pydict() == {"größe": texts}
+    cn.write(path, {f"c{number}": [number] for number in range(1260)}, "wide", layout="pytables")
+    assert cn.read(path, "wide").to_pylist() == [{f"c{number}": number for number in range(1260)}]
+    with pytest.raises(DataError, match="cannot store 1,261 columns"):
+        cn.write(path, {f"c{number}": [number] for number in range(1261)}, "wider", layout="pytables")
+    assert cn.open(path).tables() == ["/events", "/wide"]
+
+
 def test_missing_values(tmp_path: Path) -> None:
     """Floats have NaN, other columns what is asked for; otherwise the column and row are named."""
     path = tmp_path / "x.h5"
     cn.write(path, {"f": [1.0, None], "n": [None, 2]}, "events", layout="pytables", columns={"n": cn.column(fill=-1)})
     rows = read_by_pytables(path)
     assert np.isnan(rows["f"][1]) and rows["n"].tolist() == [-1, 2]
+    asked = {"b": cn.column(fill=True), "f": cn.column(fill=-2.0)}
+    cn.write(path, {"b": [False, None], "f": [None, 1.0]}, "more", layout="pytables", columns=asked)
+    assert read_by_pytables(path, "/more").tolist() == [(False, -2.0), (True, 1.0)]
     with pytest.raises(DataError, match="cannot store a missing value") as caught:
         cn.write(tmp_path / "y.h5", {"n": [1, None]}, "events", layout="pytables")
     assert (caught.value.column, caught.value.row) == ("n", 1)

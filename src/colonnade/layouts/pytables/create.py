@@ -22,6 +22,7 @@ from colonnade.dataclass import replace
 from colonnade.errors import DataError, UnsupportedError, UsageError
 from colonnade.h5.attributes import write_element
 from colonnade.h5.datasets import DatasetPlan
+from colonnade.h5.datatypes import make_type
 from colonnade.h5.handles import create_dataset, create_group
 from colonnade.h5.links import move, unlink
 from colonnade.layouts.pytables.describe import seen_type
@@ -40,6 +41,7 @@ _BITS = StoredType("bitfield", 1, precision=8)
 _RESERVED = ("_v_", "_f_", "_g_", "_i_")
 _OF_ROOT = (("CLASS", "GROUP"), ("PYTABLES_FORMAT_VERSION", "2.1"), ("TITLE", ""), ("VERSION", "1.0"))
 _TABLE_VERSION = "2.7"
+_LARGEST_TYPE = (1 << 16) - 6  # bytes of an encoded datatype that fits into an object header
 
 
 class NewTable:
@@ -118,7 +120,13 @@ class NewTable:
         unlink(self._group, _UNSETTLED)
 
     def _make_dataset(self, group: EditableGroup) -> EditableGroup:
-        dataset = create_dataset(group, _ROWS, DatasetPlan(self._type(), self._chunk_rows))
+        stored = self._type()
+        if len(make_type(stored).encode()) > _LARGEST_TYPE:
+            raise DataError(
+                f"the layout 'pytables' cannot store {len(self._members):,} columns of these names: HDF5 keeps at most "
+                "64 KiB for the datatype of a row. Write fewer columns, or another layout"
+            )
+        dataset = create_dataset(group, _ROWS, DatasetPlan(stored, self._chunk_rows))
         return editable(DatasetTable(group, _ROWS, dataset))
 
     def _type(self) -> StoredType:
@@ -135,9 +143,9 @@ class NewTable:
         dataset = dataset_at(group, _ROWS)
         for position, member in enumerate(self._members):
             item = member.stored.item if member.stored.kind == "array" else member.stored
-            fill = member.fill or bytes(memory_dtype(item).itemsize)
             if item.kind == "string":
-                item = replace(item, charset="ascii")  # bytes for PyTables, as the column itself
+                item = replace(item, size=1, charset="ascii")  # as PyTables stores no bytes
+            fill = member.fill or bytes(memory_dtype(item).itemsize)
             writing.write_text(dataset, f"FIELD_{position}_NAME", member.name)
             write_element(dataset, f"FIELD_{position}_FILL", item, fill)
             for word, text in (("UNITS", member.options.units), ("DESCRIPTION", member.options.description)):
@@ -191,6 +199,8 @@ class NewMember:
         if fill is not AUTO:
             if self.stored.kind == "string":
                 raise UsageError(f"column {self.name!r}: fill= is for numbers in layout 'pytables'", column=self.name)
+            if self.stored == _BITS:
+                return bytes([bool(fill)])
             return asked_fill(self.options, ElementForm(seen_type(self.stored), self._kind, None), self.name)
         return memory_dtype(self.stored).type(np.nan).tobytes() if self.stored.kind == "float" else None
 
