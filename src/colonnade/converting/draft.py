@@ -12,6 +12,7 @@ from colonnade.edit.create import Draft, TableOptions, prepare
 from colonnade.errors import DataError, UsageError
 from colonnade.layouts import Layout, named_layout
 from colonnade.layouts.conversion import (
+    MARKS,
     STRING_ATTRIBUTES,
     TITLE_ATTRIBUTE,
     SourceTable,
@@ -20,7 +21,9 @@ from colonnade.layouts.conversion import (
 )
 from colonnade.model import Progress, TableInfo
 from colonnade.nodes import EditableNode
-from colonnade.nodes.paths import editable, group_at
+from colonnade.nodes.attributes import OPTIONS_SET
+from colonnade.nodes.dataset_tables import attribute_holder
+from colonnade.nodes.paths import editable
 from colonnade.table import File, Table
 
 
@@ -48,22 +51,41 @@ class TableDraft:
     def notes(self) -> list[str]:
         """What is left out, in words."""
         path = self.table.path
-        return [f"{path}: column {name!r} was left out: {why}" for name, why in self.left_out.items()]
+        notes = [f"{path}: column {name!r} was left out: {why}" for name, why in self.left_out.items()]
+        if self.draft.layout.is_of_datasets:
+            notes += self._homeless_attributes()
+        if not self.draft.layout.conversion.keeps_labels:
+            notes += [f"{path}: the row label {name!r} becomes a column" for name in self.source.info.label_names]
+        return notes
+
+    def _homeless_attributes(self) -> list[str]:
+        """What is lost because the columns of the new table are not objects that could have attributes."""
+        former, notes = self.table._layout.conversion, []
+        for name in self.names:
+            node = former.column_node(self.source, name)
+            lost = set() if node is None else set(node.attribute_names()) - set(former.column_attributes)
+            lost -= {*MARKS, *OPTIONS_SET, "units", "description"}
+            notes += [
+                f"{self.table.path}: the attribute {key!r} of column {name!r} is not kept" for key in sorted(lost)
+            ]
+        return notes
 
     def write(self, file: File, path: str, progress: Progress | None) -> None:
         """Write the table into a new file, with its user attributes; progress counts rows."""
         former, target = self.table._layout.conversion, self.draft.layout.conversion
         target.check_path(path)
         file._write(path, self.draft, "error", progress)
-        group = editable(group_at(file._handle.root, path))
+        written = file[path]
+        group = editable(written._group)
         reserved = self.table._layout.reserved_attributes(self.source.group)
         own = (*former.group_attributes, *reserved, *target.group_attributes)
-        copy_user_attributes(self.source.group, group, own, kept=(TITLE_ATTRIBUTE, *STRING_ATTRIBUTES))
-        written = file[path]
+        copy_user_attributes(
+            self.source.group, editable(attribute_holder(group)), own, kept=(TITLE_ATTRIBUTE, *STRING_ATTRIBUTES)
+        )
         opened = {column.name: open_node(group, column.link or column.name) for column in written.info.members}
         nodes = {name: node for name, node in opened.items() if node is not None}
         for old, new in self.names.items():
-            self._copy_column_attributes(old, nodes[new])
+            self._copy_column_attributes(old, nodes.get(new))
         schemas = (self.draft.source.schema, written.schema)
         target.complete(self.source, former, self.names, group, nodes, schemas)
 
@@ -113,7 +135,7 @@ def _prepare(table: Table, source: SourceTable, target: Layout, names: dict[str,
         for column in source.info.members
     }
     rows = rows_of(table, names, conversion.row_check(source))
-    labels = [names[label] for label in source.info.label_names]
+    labels = [names[label] for label in source.info.label_names if conversion.keeps_labels]
     try:
         return prepare(
             rows,

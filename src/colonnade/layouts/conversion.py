@@ -72,6 +72,7 @@ class Conversion:
     suffixes: tuple[str, ...] = ()
     label = "index"  # the name of labels that had none
     allow_reserved = False  # whether names that are reserved for users' columns are taken over
+    keeps_labels = True  # whether row labels stay labels; otherwise they become columns
     carries_notes = False  # whether the description of a table has notes for pandas that the new table gets too
 
     def __init__(self, group_attributes: Collection[str], column_attributes: Collection[str]) -> None:

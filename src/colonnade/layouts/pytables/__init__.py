@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from colonnade.layouts.contract import AnyRules, Candidate, Describe, Edit, IndexHome, Layout
+from colonnade.layouts.contract import AnyRules, Candidate, Create, Describe, Edit, IndexHome, Layout, refuse_version
 from colonnade.layouts.records import tables as record_tables
 from colonnade.nodes import Group, attributes
 
@@ -46,6 +46,13 @@ def _indexes() -> IndexHome:
     return record_search
 
 
+def _create(version: object, directory: bool) -> Create:
+    from colonnade.layouts.pytables.create import NewTable
+
+    refuse_version("pytables", version, directory)
+    return NewTable()
+
+
 def _edit() -> Edit:
     from colonnade.layouts.pytables import write
 
@@ -68,6 +75,7 @@ LAYOUT = Layout(
     name="pytables",
     is_table=_is_table,
     load_reading=_reading,
+    load_create=_create,
     load_edit=_edit,
     load_indexes=_indexes,
     load_rules=_rules,
@@ -77,4 +85,5 @@ LAYOUT = Layout(
     group_attributes=record_tables.PYTABLES_ATTRIBUTES,
     further_attributes=_further_attributes,
     names_are_links=False,
+    keeps_texts=True,
 )

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+import pyarrow as pa
+
 from colonnade import writing
 from colonnade.layouts.conversion import TITLE_ATTRIBUTE, Conversion, SourceTable
 from colonnade.layouts.foreign_hints import may_hold_foreign_tables
 from colonnade.layouts.records import tables as record_tables
+from colonnade.model import ColumnInfo, ColumnOptions
 from colonnade.nodes import EditableGroup, EditableNode, Group
-from colonnade.nodes.dataset_tables import HOME_OF_INDEXES
+from colonnade.nodes.dataset_tables import HOME_OF_INDEXES, attribute_holder
+from colonnade.nodes.paths import editable
 
 ENCODING = "encoding-type"  # of AnnData's elements
 
 
 class RecordConversion(Conversion):
     """Units and descriptions come from the attributes of the dataset; the search indexes next to it are built again."""
+
+    keeps_labels = False
 
     def strings(self, table: SourceTable, name: str) -> dict[str, str]:
         column = table.info.by_name[name]
@@ -28,6 +34,23 @@ class RecordConversion(Conversion):
         """Such a table has no marks of former layouts, but its title may be stored in another way."""
         if table.info.title is not None:
             writing.write_text(group, TITLE_ATTRIBUTE, table.info.title)
+
+    def column_options(self, _table: SourceTable, _column: ColumnInfo, strings: Mapping[str, str]) -> ColumnOptions:
+        """Units and descriptions are attributes of the dataset, which are written with it."""
+        return ColumnOptions(units=strings.get("units"), description=strings.get("description"))
+
+    def complete(
+        self,
+        table: SourceTable,
+        former: Conversion,
+        names: Mapping[str, str],
+        group: EditableGroup,
+        nodes: Mapping[str, EditableNode],
+        schemas: tuple[pa.Schema, pa.Schema],
+    ) -> None:
+        """The title; columns have no objects that could hold marks of a former layout."""
+        if table.info.title is not None:
+            writing.write_text(editable(attribute_holder(group)), TITLE_ATTRIBUTE, table.info.title)
 
     def is_copied(self, root: Group, path: str, tables: Collection[str]) -> bool:
         """Elements of AnnData are copied: it reads them as they are."""

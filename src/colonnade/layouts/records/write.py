@@ -46,13 +46,16 @@ def refuse(what: str, path: str) -> Never:
 class ElementWriter:
     """Appends elements to a dataset. Takes the columns of each batch in any order, and writes when it has all."""
 
-    def __init__(self, group: EditableGroup, columns: Sequence[str]) -> None:
+    def __init__(self, group: EditableGroup, columns: Sequence[str], fills: Mapping[str, bytes] | None = None) -> None:
+        """fills: what missing rows hold; by default what the attributes of the table state."""
         table = table_of(group)
         self._path = table.path
         self._dataset: EditableDataset = editable(table.dataset)
         self._info: DatasetInfo = self._dataset.describe()
         self._fields = {field.name: field.type for field in self._info.type.fields}
-        self._fills = {name: fill for name in columns if (fill := _fill_of(group, self._info, name)) is not None}
+        if fills is None:
+            fills = {name: fill for name in columns if (fill := _fill_of(group, self._info, name)) is not None}
+        self._fills = fills
         self._names = list(columns)
         self._waiting: dict[str, tuple[np.ndarray, object]] = {}
         self._sink = RowSink(self._dataset, self._info.type, default_threads())
@@ -83,6 +86,11 @@ class ElementWriter:
         elements = np.zeros(count, dtype=memory_dtype(self._info.type))
         for name, (image, _) in self._waiting.items():
             elements[name] = image
+        self._append(elements)
+        self._waiting = {}
+
+    def _append(self, elements: np.ndarray) -> None:
+        count = len(elements)
         chunk_rows = self._info.chunk_rows or max(count, 1)
         at = 0
         while at < count:
@@ -96,7 +104,20 @@ class ElementWriter:
                 raise UnsupportedError(f"cannot append to {self._path}: {feature}", feature=feature) from error
             self.n_rows += len(part)
             at += len(part)
-        self._waiting = {}
+
+    def moved(self, group: EditableGroup) -> ElementWriter:
+        """The writer of a new table of the same columns in wider datatypes, with a copy of all rows."""
+        writer = ElementWriter(group, self._names, self._fills)
+        step = self._info.chunk_rows or max(self.n_rows, 1)
+        now = self._dataset.describe()
+        for start in range(0, self.n_rows, step):
+            with self._dataset.reading(now, start, min(step, self.n_rows - start), 1) as image:
+                elements = np.zeros(len(image), dtype=memory_dtype(writer._info.type))
+                for name in self._names:
+                    elements[name] = image[name]
+            writer._append(elements)
+        writer._waiting = self._waiting
+        return writer
 
 
 def _fill_of(group: Group, info: DatasetInfo, name: str) -> bytes | None:
