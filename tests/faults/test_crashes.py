@@ -309,6 +309,7 @@ def record_trial(world: World, name: str) -> Trial:
         for table in RECORD_TABLES:
             fresh = [(index.column, index.kind) for index in file[table].indexes if index.fresh]
             assert sorted(fresh) == sorted(RECORD_INDEXES.items())
+    assert [finding for finding in cn.check(world.path, deep=True) if finding.severity == "error"] == []
     return trial
 
 
