@@ -195,6 +195,69 @@ CHANGES: dict[str, Change] = {
 }
 
 
+RECORDS = np.dtype([("id", "<i8"), ("x", "<f8"), ("name", "S8")])
+RECORD_TABLES = ("records", "deep/theirs")
+RECORD_INDEXES = {"id": "sorted_rows", "x": "chunk_minmax"}
+N_RECORDS = 30
+
+
+def records(first: int, n_rows: int) -> np.ndarray:
+    """Elements with ids that are not in order."""
+    numbers = np.arange(first, first + n_rows)
+    elements = np.zeros(n_rows, RECORDS)
+    elements["id"], elements["x"] = numbers * 7919 % 1009, numbers * 0.5
+    elements["name"] = [f"row {number}" for number in numbers]
+    return elements
+
+
+def make_records_file(path: Path) -> None:
+    """The file before rows are appended to record tables: one of h5py, and one as PyTables writes it, both indexed."""
+    with h5py.File(path, "w") as h5:
+        for name in RECORD_TABLES:
+            h5.create_dataset(name, data=records(0, N_RECORDS), chunks=(16,), maxshape=(None,))
+        theirs = h5["deep/theirs"]
+        described = {"CLASS": "TABLE", "VERSION": "2.7", "TITLE": "", "FIELD_0_NAME": "id", "FIELD_1_NAME": "x"}
+        for attribute, text in described.items():
+            theirs.attrs[attribute] = np.bytes_(text)
+        theirs.attrs["NROWS"] = np.int64(N_RECORDS)
+        index = h5.create_group("deep/_i_theirs/id")
+        index.attrs["CLASS"], index.attrs["DIRTY"] = np.bytes_("INDEX"), np.int32(0)
+        h5["image"] = np.arange(2500.0)
+    with cn.open(path, "r+") as file:
+        for name in RECORD_TABLES:
+            file[name].build_index(RECORD_INDEXES)
+
+
+def append_records(file: cn.File) -> None:
+    """Rows that fill a chunk and begin others."""
+    file["records"].append(_columns(records(N_RECORDS, 40)))
+
+
+def append_to_pytables(file: cn.File) -> None:
+    """The same, with a count of rows in an attribute, and an index of PyTables that becomes dirty."""
+    file["deep/theirs"].append(_columns(records(N_RECORDS, 40)))
+
+
+def append_to_both(file: cn.File) -> None:
+    """Several appends of a few rows as one commit."""
+    with file.transaction():
+        for first in (N_RECORDS, N_RECORDS + 1):
+            for name in RECORD_TABLES:
+                file[name].append(_columns(records(first, 1)))
+
+
+def _columns(elements: np.ndarray) -> dict[str, np.ndarray]:
+    return {name: elements[name] for name in elements.dtype.names or ()}
+
+
+RECORD_CHANGES: dict[str, Change] = {
+    "append to compound": append_records,
+    "append to pytables": append_to_pytables,
+    "append to both": append_to_both,
+}
+"""Changes of the file that `make_records_file` makes."""
+
+
 def write_new_file(path: Path) -> None:
     cn.write(path.with_name("fresh.h5"), rows(7), "events", labels=["id"])
 

@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 
 import colonnade as cn
+from colonnade.nodes.elements import has_references
 
 State = dict[str, Any]
 
@@ -19,10 +20,14 @@ def whole_state(path: Path) -> State:
 
 
 def tables_state(path: Path) -> State:
-    """Every table as colonnade reads it; not compound datasets, whose references are addresses of the file."""
+    """Every table as colonnade reads it; not those of references, which are addresses of the file."""
     with cn.open(path) as file:
         tables = {name: file[name] for name in file.tables()}
-        return {name: table_state(table) for name, table in tables.items() if table.layout != "compound"}
+        return {name: table_state(table) for name, table in tables.items() if not _refers(table)}
+
+
+def _refers(table: cn.Table) -> bool:
+    return any(has_references(table[name].stored_type) for name in table.columns)
 
 
 def table_state(table: cn.Table) -> State:

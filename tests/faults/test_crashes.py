@@ -32,7 +32,20 @@ from colonnade.pager.marks import journal_path
 from colonnade.pager.options import Durability
 from colonnade.pager.recovery import roll_back
 from tests.conftest import SetLimits
-from tests.faults.changes import ACTS, CHANGES, N_ROWS, Act, Change, make_file, rows
+from tests.faults.changes import (
+    ACTS,
+    CHANGES,
+    N_RECORDS,
+    N_ROWS,
+    RECORD_CHANGES,
+    RECORD_INDEXES,
+    RECORD_TABLES,
+    Act,
+    Change,
+    make_file,
+    make_records_file,
+    rows,
+)
 from tests.faults.disk import Crash, FaultyDisk, Remains
 from tests.faults.states import State, tables_state, whole_state
 
@@ -271,6 +284,43 @@ def test_killed_at_every_call(world: World, name: str) -> None:
 @pytest.mark.parametrize("name", ALL_ACTS)
 def test_power_cut_at_every_call(world: World, name: str) -> None:
     check_power_cuts(Trial.of(world, ALL_ACTS[name]))
+
+
+# -- appends to datasets of compound types --
+
+
+@pytest.fixture
+def records_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_limits: SetLimits) -> World:
+    path = tmp_path / "base.h5"
+    make_records_file(path)
+    return fresh_world(World, tmp_path, monkeypatch, set_limits, {"run.h5": path.read_bytes()})
+
+
+def record_trial(world: World, name: str) -> Trial:
+    """An append to record tables. In its old and its new state, counts, rows, and indexes of both kinds agree."""
+    trial = Trial.of(world, opened(RECORD_CHANGES[name]))
+    for state in (trial.old, trial.new):
+        tables, objects = state["run.h5"]["tables"], state["run.h5"]["objects"]
+        assert tables.keys() == {f"/{table}" for table in RECORD_TABLES}
+        theirs, index = objects["deep/theirs"]["attributes"], objects["deep/_i_theirs/id"]["attributes"]
+        n_rows = theirs["NROWS"]
+        assert n_rows == len(tables["/deep/theirs"]["values"]["id"]) and index["DIRTY"] == (n_rows > N_RECORDS)
+    with cn.open(world.path) as file:
+        for table in RECORD_TABLES:
+            fresh = [(index.column, index.kind) for index in file[table].indexes if index.fresh]
+            assert sorted(fresh) == sorted(RECORD_INDEXES.items())
+    assert [finding for finding in cn.check(world.path, deep=True) if finding.severity == "error"] == []
+    return trial
+
+
+@pytest.mark.parametrize("name", RECORD_CHANGES)
+def test_appends_of_records_killed_at_every_call(records_world: World, name: str) -> None:
+    check_kills(record_trial(records_world, name))
+
+
+@pytest.mark.parametrize("name", RECORD_CHANGES)
+def test_power_cut_in_appends_of_records(records_world: World, name: str) -> None:
+    check_power_cuts(record_trial(records_world, name))
 
 
 def append_in_between(file: cn.File) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import h5py
 import numpy as np
@@ -120,6 +120,70 @@ def test_what_cannot_be_stored_is_refused_before_anything_is(place: tuple[Path, 
             with pytest.raises(UsageError):
                 attributes(file)[name] = 1
         assert dict(attributes(file)) == before
+
+
+FOREIGN = b"gr\xf6\xdfe"  # Latin-1
+ESCAPED = "gr\udcf6\udcdfe"
+
+
+@pytest.fixture
+def foreign_path(tmp_path: Path) -> Path:
+    """A file in which every object has an attribute whose name is not UTF-8, and one of the name it would replace."""
+    path = tmp_path / "a.h5"
+    for layout in ("hep001", "anndata", "artifactdb"):
+        cn.write(path, {"x": [1, 2]}, table=layout, layout=layout)
+    with h5py.File(path, "r+") as file:
+        file["compound"] = np.zeros(2, [("x", "i4")])
+        file["columns/x"] = np.arange(2)
+        named = [file]
+        file.visititems(lambda _, node: named.append(node))
+        for node in named:
+            attribute = h5py.h5a.create(node.id, FOREIGN, h5py.h5t.STD_I32LE, h5py.h5s.create(h5py.h5s.SCALAR))
+            attribute.write(np.array(7, "i4"))
+            node.attrs["größe"] = 8.5
+    return path
+
+
+@pytest.mark.parametrize("mode", ["r", "r+"])
+@pytest.mark.parametrize("what", ["file", "hep001", "column", "anndata", "artifactdb", "compound", "columns"])
+def test_names_that_are_not_utf8_are_escaped(foreign_path: Path, what: str, mode: Literal["r", "r+"]) -> None:
+    with cn.open(foreign_path, mode) as file:
+        table = file.table(
+            what if what not in ("file", "column") else "hep001", layout="columns" if what == "columns" else None
+        )
+        attributes = {"file": file.attrs, "column": table["x"].attrs}.get(what, table.attrs)
+        assert {name: attributes[name] for name in attributes} == dict(attributes)
+        assert dict(attributes) == {ESCAPED: 7, "größe": 8.5}
+        assert ESCAPED in attributes and "gr\ufffd\ufffde" not in attributes
+        assert "\ud800" not in attributes and "größe\0" not in attributes
+
+
+@pytest.mark.parametrize("what", ["file", "hep001", "column", "anndata", "artifactdb"])
+def test_attributes_whose_names_are_not_utf8_are_changed_in_place(foreign_path: Path, what: str) -> None:
+    def attributes(file: cn.File) -> Any:
+        return {"file": file.attrs, "column": file["hep001"]["x"].attrs}.get(what) or file[what].attrs
+
+    with cn.open(foreign_path, "r+") as file:
+        attributes(file)[ESCAPED] = 9
+        assert dict(attributes(file)) == {ESCAPED: 9, "größe": 8.5}
+        with pytest.raises(UsageError):
+            attributes(file)["\ud800"] = 1
+    with h5py.File(foreign_path) as h5:
+        node = {"file": h5, "column": h5["hep001/x"]}.get(what) or h5[what]
+        assert [name for name in node.attrs if isinstance(name, bytes)] == [FOREIGN]
+    with cn.open(foreign_path, "r+") as file:
+        del attributes(file)[ESCAPED]
+        assert dict(attributes(file)) == {"größe": 8.5}
+
+
+@pytest.mark.parametrize("what", ["hep001", "artifactdb", "compound"])
+def test_attributes_whose_names_are_not_utf8_are_copied(foreign_path: Path, tmp_path: Path, what: str) -> None:
+    with cn.open_table(foreign_path, what) as table:
+        table.write(tmp_path / "b.h5", "t")
+    cn.convert(foreign_path, tmp_path / "c.h5", layout="hep001")
+    for path, name in ((tmp_path / "b.h5", "t"), (tmp_path / "c.h5", what)):
+        with cn.open_table(path, name) as table:
+            assert dict(table.attrs) == {ESCAPED: 7, "größe": 8.5}
 
 
 def test_reading_mode_says_so(place: tuple[Path, Any]) -> None:

@@ -159,6 +159,16 @@ def test_indexes_are_next_to_the_dataset_and_follow_appends(path: Path) -> None:
         assert set(file.h5["runs"]) == {"events"}
 
 
+def test_a_group_is_not_taken_for_a_table_because_of_the_indexes_of_its_datasets(path: Path) -> None:
+    with cn.open(path, "r+") as file:
+        for name in file.tables():
+            file[name].build_index("a", "chunk_minmax")
+    assert [finding for finding in cn.check(path) if finding.rule == "T1"] == []
+    with h5py.File(path, "r+") as h5:
+        h5.create_group("lost/_search_indexes")["a__bitmap"] = [1]
+    assert [(finding.rule, finding.path) for finding in cn.check(path)] == [("T1", "/lost")]
+
+
 def test_appended_rows_are_what_h5py_reads(path: Path) -> None:
     with cn.open(path) as file:
         rows = file["runs/events"][:70].to_arrow()

@@ -102,6 +102,12 @@ class ElementRows:
         return np.ascontiguousarray(block).view(np.uint8).reshape(count, self.stored.size)
 
 
+def _cut_out(elements: Octets, part: ElementPart) -> Octets:
+    """The bytes of one part of each row. NumPy copies items of a few bytes ten times as fast as byte after byte."""
+    columns = elements[:, part.offset : part.offset + part.type.size]
+    return np.ascontiguousarray(columns.view(f"V{part.type.size}")).view(np.uint8).reshape(columns.shape)
+
+
 class PartRows:
     """A part of the rows, as the source of strings of variable length wants them: references into the heap."""
 
@@ -120,7 +126,7 @@ class PartRows:
     def cut(self, elements: Octets | None) -> np.ndarray | None:
         if elements is None:
             return None
-        references = np.ascontiguousarray(elements[:, self._part.offset : self._part.offset + self._part.type.size])
+        references = _cut_out(elements, self._part)
         return references.view(np.dtype((np.void, self._part.type.size))).reshape(len(references))
 
 
@@ -271,7 +277,7 @@ class MemberFetcher:
             return None
         if self._heap is not None and self._references is not None:
             return self._heap.follow(self._references.cut(elements))
-        data = np.ascontiguousarray(elements[:, part.offset : part.offset + part.type.size])
+        data = _cut_out(elements, part)
         return as_seen(decode_elements(data.reshape(-1).data, part.type, _NoHeap()), part.type, self.column.type)
 
     @contextmanager

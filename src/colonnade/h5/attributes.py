@@ -29,6 +29,7 @@ from colonnade.nodes import NodeHandle
 from colonnade.nodes.attributes import check_attribute_name, plain_value
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.elements import is_shown_as_stored
+from colonnade.nodes.paths import decode_name, encode_name
 from colonnade.nodes.protocols import Attribute
 from colonnade.reader.files import ReadFile
 from colonnade.stored_dtypes import memory_dtype
@@ -44,7 +45,7 @@ def _text_type(size: int, charset: Charset) -> h5t.TypeID:
 
 
 def _replace(node: NodeHandle, name: str, type_id: h5t.TypeID, space: h5s.SpaceID, value: np.ndarray) -> None:
-    key = name.encode()
+    key = encode_name(name)
     check_fits(node, name, value.nbytes)
     if h5a.exists(node, key):
         h5a.delete(node, key)
@@ -99,7 +100,7 @@ def write_variable_texts(node: NodeHandle, name: str, texts: Sequence[str]) -> N
 
 
 def _write_variable(node: NodeHandle, name: str, value: np.ndarray, space: h5s.SpaceID) -> None:
-    key = name.encode()
+    key = encode_name(name)
     check_fits(node, name, 16 * value.size)
     if h5a.exists(node, key):
         h5a.delete(node, key)
@@ -162,7 +163,7 @@ def _write_listed(node: NodeHandle, name: str, references: Sequence[h5py.Referen
     for position, reference in enumerate(references):
         listed[position] = reference
     value = listed.reshape(space.get_simple_extent_dims())
-    key = name.encode()
+    key = encode_name(name)
     check_fits(node, name, 8 * value.size)
     if h5a.exists(node, key):
         h5a.delete(node, key)
@@ -171,7 +172,7 @@ def _write_listed(node: NodeHandle, name: str, references: Sequence[h5py.Referen
 
 def copy_attributes(source: NodeHandle, target: NodeHandle, without: Collection[str] = ()) -> None:
     """Give the target every attribute of the source that it lacks, of the same datatypes."""
-    skipped = {name.encode() for name in without}
+    skipped = {encode_name(name) for name in without}
     for attribute in open_attributes(source):
         if attribute.name in skipped or h5a.exists(target, attribute.name):
             continue
@@ -220,7 +221,7 @@ def elements(attribute: h5a.AttrID) -> Iterator[np.ndarray]:
 def read_element(node: NodeHandle, name: str) -> bytes | None:
     """A scalar attribute as the bytes of one element in memory form; None when absent, unreadable, or with pointers."""
     try:
-        attribute = h5a.open(node, name.encode())
+        attribute = h5a.open(node, encode_name(name))
         if describe_type(attribute.get_type()).has_pointers:
             return None
         with elements(attribute) as image:
@@ -233,7 +234,7 @@ def write_element(node: NodeHandle, name: str, stored: StoredType, element: byte
     """Write one scalar of an exact datatype, given as the bytes of one element in memory form."""
     type_id = make_type(stored)
     value = np.frombuffer(element, dtype=memory_dtype(stored)).reshape(())
-    key = name.encode()
+    key = encode_name(name)
     if h5a.exists(node, key):
         h5a.delete(node, key)
     made = h5a.create(node, key, type_id, h5s.create(h5s.SCALAR))
@@ -253,8 +254,8 @@ def _is_null(attribute: h5a.AttrID) -> bool:
 
 def delete_attribute(node: NodeHandle, name: str) -> None:
     """Remove an attribute if it is there."""
-    if h5a.exists(node, name.encode()):
-        h5a.delete(node, name.encode())
+    if h5a.exists(node, encode_name(name)):
+        h5a.delete(node, encode_name(name))
 
 
 def stored_names(node: NodeHandle) -> list[str]:
@@ -263,13 +264,13 @@ def stored_names(node: NodeHandle) -> list[str]:
         found = _stored_names(node, h5.INDEX_NAME)
     except hdf5_errors():
         return []
-    return sorted(name.decode("utf-8", "replace") for name in found)
+    return sorted(map(decode_name, found))
 
 
 def read_stored(node: NodeHandle, name: str) -> object:
     """The attribute's value as h5py gives it (text decoded), or None when absent or unreadable."""
     try:
-        key = name.encode()
+        key = encode_name(name)
         if not h5a.exists(node, key):
             return None
         attribute = h5a.open(node, key)
@@ -311,7 +312,7 @@ def read_addresses(node: NodeHandle, name: str) -> list[int]:
         return []
     try:
         found = np.zeros(stored[1], dtype="u8")
-        h5a.open(node, name.encode()).read(found, mtype=h5t.STD_REF_OBJ)
+        h5a.open(node, encode_name(name)).read(found, mtype=h5t.STD_REF_OBJ)
     except hdf5_errors():
         return []
     return [int(where) for where in found.reshape(-1)]
@@ -330,9 +331,9 @@ def _addresses_in_bytes(node: NodeHandle, name: str) -> list[int]:
 def stored_form(node: NodeHandle, name: str) -> tuple[StoredType, tuple[int, ...]] | None:
     """The attribute's datatype and shape, or None when absent or broken."""
     try:
-        if not h5a.exists(node, name.encode()):
+        if not h5a.exists(node, encode_name(name)):
             return None
-        attribute = h5a.open(node, name.encode())
+        attribute = h5a.open(node, encode_name(name))
         return describe_type(attribute.get_type()), tuple(attribute.shape)
     except hdf5_errors():
         return None
@@ -341,9 +342,9 @@ def stored_form(node: NodeHandle, name: str) -> tuple[StoredType, tuple[int, ...
 def inspect_stored(node: NodeHandle, name: str) -> Attribute | None:
     """The attribute as it is stored; None when there is none of this name. Never an error."""
     try:
-        if not h5a.exists(node, name.encode()):
+        if not h5a.exists(node, encode_name(name)):
             return None
-        attribute = h5a.open(node, name.encode())
+        attribute = h5a.open(node, encode_name(name))
         stored, space = describe_type(attribute.get_type()), attribute.get_space()
         if space.get_simple_extent_type() == h5s.NULL:
             return Attribute(stored, None)
@@ -398,7 +399,7 @@ def write_values(node: NodeHandle, new: Mapping[str, object], without: tuple[str
     for name, (stored, shape, data) in encoded.items():
         delete_attribute(node, name)
         type_id, space = make_type(stored), h5s.create_simple(shape) if shape else h5s.create(h5s.SCALAR)
-        made = h5a.create(node, name.encode(), type_id, space)
+        made = h5a.create(node, encode_name(name), type_id, space)
         if data:
             made.write(np.frombuffer(data, dtype=f"V{stored.size}").reshape(shape), mtype=type_id)
 

@@ -9,8 +9,9 @@ other arrays as NumPy arrays.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from colonnade.model import is_utf8
 from colonnade.nodes.elements import is_shown_as_stored
 from colonnade.nodes.protocols import Node, ObjectReference
 from colonnade.sealed import settable
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 ROOT_ATTRIBUTES = ("CLASS", "encoding-type", "encoding-version")
 """Names that describe a whole file, whatever is at its root."""
@@ -92,13 +96,14 @@ def read_references(node: Node, name: str) -> list[object] | None:
 
 OPTIONS_SET = "_storage_options"
 """The attribute that names what the user has set of a column, chunk_rows or filters: it keeps these as it grows."""
+_ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
 _PLAIN = (np.bool_, np.int64, np.uint64, np.float64, np.complex128)
 
 
 class Attributes(MutableMapping[str, object]):
     """Attributes as the file has them when they are asked for; setting or deleting one is one commit.
 
-    `update` sets several in one commit.
+    `update` sets several in one commit. Bytes of a name that are not UTF-8 are escaped, as `os.fsdecode` does it.
 
     >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
     >>> t = cn.open_table("run.h5", "events", "r+")
@@ -167,7 +172,7 @@ def read_values(node: Node, without: tuple[str, ...] = (), only: str | None = No
     if only is None:
         listed = node.attribute_names()
     else:
-        listed = [only] if node.inspect_attribute(only) is not None else []
+        listed = [only] if may_be_stored(only) and node.inspect_attribute(only) is not None else []
     return {name: shown_value(node.read_attribute(name)) for name in listed if name not in without}
 
 
@@ -180,9 +185,14 @@ def shown_value(value: object) -> object:
     return value
 
 
+def may_be_stored(name: object) -> TypeIs[str]:
+    """Whether a file can hold an attribute of this name, in which bytes that are not UTF-8 may be escaped."""
+    return isinstance(name, str) and "\0" not in name and is_utf8(_ESCAPED_BYTE.sub("", name))
+
+
 def check_attribute_name(name: object) -> str:
     """The name of an attribute; a UsageError for what cannot be one."""
-    if not isinstance(name, str) or not name or "\0" in name or not is_utf8(name):
+    if not name or not may_be_stored(name):
         raise UsageError(f"cannot set attribute {name!r}: its name must be a string without NUL, and not empty")
     return name
 

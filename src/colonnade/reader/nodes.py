@@ -84,7 +84,7 @@ class ReadNode:
             return self._by_library("attribute_names", [])
         except CorruptError:
             return []
-        return sorted(encode_name(name).decode("utf-8", "replace") for name in names)
+        return sorted(names)
 
     def read_attribute(self, name: str) -> object:
         return self._of_attribute("read_attribute", name, self._value)

@@ -194,7 +194,16 @@ def _looks_like_a_table(group: Group) -> bool:
     """Whether there are VERSION and column-order, or a group of search indexes. Only HEP001 tables have these."""
     if group.inspect_attribute(names.VERSION) is not None and group.inspect_attribute(names.COLUMN_ORDER) is not None:
         return True
-    return any(child.name == names.SEARCH_INDEXES and child.kind == "group" for child in group.children())
+    is_home = any(child.name == names.SEARCH_INDEXES and child.kind == "group" for child in group.children())
+    return is_home and not _has_indexes_of_datasets(group)
+
+
+def _has_indexes_of_datasets(group: Group) -> bool:
+    """Whether the search indexes next to the members of a group are those of tables that are datasets: each table has a
+    group of its own name there."""
+    home = group.open_group(names.SEARCH_INDEXES)
+    found = [] if home is None else home.children()
+    return bool(found) and all(child.kind == "group" and group.child(child.name).kind == "dataset" for child in found)
 
 
 def dataset_claim(group: Group, path: str, child: Child) -> tuple[str, Breach] | None:
