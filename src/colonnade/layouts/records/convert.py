@@ -10,7 +10,6 @@ from colonnade import writing
 from colonnade.layouts.conversion import TITLE_ATTRIBUTE, Conversion, SourceTable
 from colonnade.layouts.foreign_hints import may_hold_foreign_tables
 from colonnade.layouts.records import tables as record_tables
-from colonnade.model import ColumnInfo, ColumnOptions
 from colonnade.nodes import EditableGroup, EditableNode, Group
 from colonnade.nodes.dataset_tables import HOME_OF_INDEXES, attribute_holder
 from colonnade.nodes.paths import editable
@@ -34,10 +33,6 @@ class RecordConversion(Conversion):
         """Such a table has no marks of former layouts, but its title may be stored in another way."""
         if table.info.title is not None:
             writing.write_text(group, TITLE_ATTRIBUTE, table.info.title)
-
-    def column_options(self, _table: SourceTable, _column: ColumnInfo, strings: Mapping[str, str]) -> ColumnOptions:
-        """Units and descriptions are attributes of the dataset, which are written with it."""
-        return ColumnOptions(units=strings.get("units"), description=strings.get("description"))
 
     def complete(
         self,
