@@ -26,8 +26,11 @@ def tables_state(path: Path) -> State:
 
 
 def _may_refer(table: cn.Table) -> bool:
-    kinds = {table[name].stored_type.kind for name in table.columns} if table.layout == "compound" else set()
-    return not kinds <= {"integer", "float", "string"}
+    """Whether a compound has attributes, or columns of other than plain values."""
+    if table.layout != "compound":
+        return False
+    kinds = {table[name].stored_type.kind for name in table.columns}
+    return len(table.attrs) > 0 or not kinds <= {"integer", "float", "string"}
 
 
 def table_state(table: cn.Table) -> State:
