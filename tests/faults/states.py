@@ -9,7 +9,6 @@ import h5py
 import numpy as np
 
 import colonnade as cn
-from colonnade.nodes.elements import has_references
 
 State = dict[str, Any]
 
@@ -20,14 +19,18 @@ def whole_state(path: Path) -> State:
 
 
 def tables_state(path: Path) -> State:
-    """Every table as colonnade reads it; not those of references, which are addresses of the file."""
+    """Every table as colonnade reads it; not compounds that may hold references, which are addresses of the file."""
     with cn.open(path) as file:
         tables = {name: file[name] for name in file.tables()}
-        return {name: table_state(table) for name, table in tables.items() if not _refers(table)}
+        return {name: table_state(table) for name, table in tables.items() if not _may_refer(table)}
 
 
-def _refers(table: cn.Table) -> bool:
-    return any(has_references(table[name].stored_type) for name in table.columns)
+def _may_refer(table: cn.Table) -> bool:
+    """Whether a compound has attributes, or columns of other than plain values."""
+    if table.layout != "compound":
+        return False
+    kinds = {table[name].stored_type.kind for name in table.columns}
+    return len(table.attrs) > 0 or not kinds <= {"integer", "float", "string"}
 
 
 def table_state(table: cn.Table) -> State:

@@ -202,8 +202,10 @@ def _has_indexes_of_datasets(group: Group) -> bool:
     """Whether the search indexes next to the members of a group are those of tables that are datasets: each table has a
     group of its own name there."""
     home = group.open_group(names.SEARCH_INDEXES)
-    found = [] if home is None else home.children()
-    return bool(found) and all(child.kind == "group" and group.child(child.name).kind == "dataset" for child in found)
+    members = [] if home is None else home.children()
+    return bool(members) and all(
+        child.kind == "group" and group.child(child.name).kind == "dataset" for child in members
+    )
 
 
 def dataset_claim(group: Group, path: str, child: Child) -> tuple[str, Breach] | None:
