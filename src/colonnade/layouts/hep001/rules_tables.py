@@ -221,6 +221,6 @@ def dataset_claim(group: Group, path: str, child: Child) -> tuple[str, Breach] |
 def not_inspected(path: str, error: ColonnadeError) -> tuple[str, Breach]:
     """For a table that cannot be read: the rule it breaks, and how."""
     if isinstance(error, UnsupportedError):
-        found = repr(error.found)
-        return "T2", Breach("error", path, f"{error}; it is not checked", found, f"'{names.VERSION_VALUE}'", _NEWER)
+        version = repr(error.found)
+        return "T2", Breach("error", path, f"{error}; it is not checked", version, f"'{names.VERSION_VALUE}'", _NEWER)
     return "H1", Breach("error", path, f"this table cannot be described: {error}", str(error), "a table")
