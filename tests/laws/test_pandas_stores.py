@@ -96,27 +96,6 @@ def test_frames_in_the_fixed_format(tmp_path_factory: Any, data: st.DataObject) 
 
 @SETTINGS
 @given(st.data())
-def test_frames_in_the_table_format(tmp_path_factory: Any, data: st.DataObject) -> None:
-    path = _fresh(tmp_path_factory)
-    n_rows = data.draw(st.integers(1, 12))
-    kinds = data.draw(st.lists(st.sampled_from([*TABLE_TYPES, "c16", "zoned"]), min_size=1, max_size=8))
-    names = data.draw(st.lists(IDENTIFIERS, min_size=len(kinds), max_size=len(kinds), unique=True))
-    columns: dict[str, Any] = {name: data.draw(values(kind, n_rows)) for name, kind in zip(names, kinds, strict=True)}
-    frame = pd.DataFrame(columns)
-    level_kinds = data.draw(st.lists(st.sampled_from(["i8", "u2", "f8", "text"]), min_size=1, max_size=2))
-    index = data.draw(indexes(n_rows, level_kinds))
-    assume(
-        index.nlevels == 1
-        or len({*index.names, *names} - {None}) == len(names) + sum(n is not None for n in index.names)
-    )
-    frame.index = index
-    store(path, "t", frame, format="table", index=False)
-    assert_as_pandas_reads(path, "t")
-    assert not [one for one in cn.check(path, deep=True) if one.severity == "error"]
-
-
-@SETTINGS
-@given(st.data())
 def test_data_columns_in_the_table_format(tmp_path_factory: Any, data: st.DataObject) -> None:
     path = _fresh(tmp_path_factory)
     n_rows = data.draw(st.integers(1, 12))

@@ -165,7 +165,7 @@ def describe_labels(group: Group, axis: str, taken: Sequence[str]) -> list[Colum
     try:
         n_levels = n_levels_of(group, axis)
     except Unfit as error:
-        return [unreadable_column(free_name(None, ["index"], taken)[0], str(error), axis, is_label=True)]
+        return [unreadable_column(_free_name(None, ["index"], taken)[0], str(error), axis, is_label=True)]
     if n_levels is None:
         return [_described(group, axis, "index", 1, taken, [axis])]
     labels: list[ColumnInfo] = []
@@ -183,10 +183,10 @@ def _described(
     title = None
     try:
         title = read_name(open_array(group, described_by), names.NAME)
-        name, note = free_name(title, [default], taken)
+        name, note = _free_name(title, [default], taken)
         column = array_column(group, name, parts[0]) if len(parts) == 1 else _codes(group, name, *parts)
     except Unfit as error:
-        name, note = free_name(title, [default], taken)
+        name, note = _free_name(title, [default], taken)
         return unreadable_column(name, str(error), parts[0], is_label=True)
     own = {"dtype": column.pandas} if column.pandas is not None else {}
     if n_levels > 1 and column.categories is not None and column.arrow_type is None:
@@ -194,7 +194,7 @@ def _described(
     return replace(column, pandas=as_note({**own, **note}), is_label=True)
 
 
-def free_name(title: str | int | None, defaults: Sequence[str], taken: Sequence[str]) -> tuple[str, Properties]:
+def _free_name(title: str | int | None, defaults: Sequence[str], taken: Sequence[str]) -> tuple[str, Properties]:
     """A name that no column has, and a note of the axis' own name where that differs."""
     wanted = [
         *([str(title)] if title not in (None, "") else []),

@@ -4,8 +4,7 @@ A record has a member `index`, a member per data column, which has its name, and
 array with a position per column. Categories are Series in the table format themselves, in the group `meta`.
 
 The names of the columns of a block, their order, zones, and which members are levels of the index are in attributes
-that are pickles. Those of plain data are read (see `literals`). Where others are in the way, a column is called by its
-member and its position, "values_block_0[2]".
+that are pickles, so they are not known: such a column is called by its member and its position, "values_block_0[2]".
 """
 
 from __future__ import annotations
@@ -20,12 +19,10 @@ from colonnade.dataclass import dataclass, replace
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.layouts.frame_parts import FrameDescription, Unfit
 from colonnade.layouts.pandas import names
-from colonnade.layouts.pandas.axes import free_name, nan_rep_of, open_array, with_meaning
-from colonnade.layouts.pandas.kinds import DATE_TIME, Meaning, Zone, as_strings, meaning_of
-from colonnade.layouts.pandas.literals import PlainData
-from colonnade.layouts.pandas.notes import Properties, as_note, dtype_note, frame_note
-from colonnade.layouts.pandas.pickles import read_string
-from colonnade.layouts.pandas.recorded import as_name, levels_of_names, read_recorded
+from colonnade.layouts.pandas.axes import nan_rep_of, open_array, with_meaning
+from colonnade.layouts.pandas.kinds import DATE_TIME, Meaning, as_strings, meaning_of
+from colonnade.layouts.pandas.notes import Properties, as_note, dtype_note
+from colonnade.layouts.pandas.pickles import is_pickled, read_string
 from colonnade.model import (
     CategoriesInfo,
     Coded,
@@ -78,15 +75,11 @@ class TableDescription(FrameDescription):
             return TableInfo(self.path, self.layout, 0, version="table", problems=self.found_problems(False))
         assert self.info.shape is not None  # as `_header` has checked
         self.n_rows = self.info.shape[0]
-        members = [field.name for field in self.info.type.fields]
-        self.recorded = read_recorded(self.group, self.dataset, members)
         self._note_pickles()
-        by_name, names_by_column = self._sources()
-        sources = {name: by_name[name] for name in self._order(by_name, names_by_column)}
-        labels = self._labels(by_name)
-        sources = {name: source for name, source in sources.items() if name not in self.recorded.levels}
-        label_names = tuple(label.name for label in labels)
-        originals = [names_by_column.get(name, name) for name in sources]
+        sources = self._sources()
+        index = next((field for field in self.info.type.fields if field.name == INDEX), None)
+        label = None if index is None else self._label(RecordPart(index), list(sources))
+        label_names = () if label is None else (label.name,)
 
         def described(name: str) -> ColumnInfo:
             return replace(self._column(name, sources[name]), labels=label_names)
@@ -94,7 +87,7 @@ class TableDescription(FrameDescription):
         is_lazy = self.links_if_wide(self.group, len(sources)) is not None
         columns = LazyColumns(list(sources), described)
         whole = columns if is_lazy else tuple(columns)
-        for column in [*(() if is_lazy else whole), *labels]:
+        for column in [*(() if is_lazy else whole), *(() if label is None else (label,))]:
             if column.problem is not None:
                 self.note("error", column.problem, column.name)
             elif column.description is not None:
@@ -104,83 +97,51 @@ class TableDescription(FrameDescription):
             layout=self.layout,
             n_rows=self.n_rows,
             columns=whole,
-            labels=labels,
-            pandas=frame_note(levels_of_names(originals, self.recorded.axis_names)),
+            labels=() if label is None else (label,),
             version="table",
             problems=self.found_problems(is_lazy),
         )
 
     def _note_pickles(self) -> None:
-        unread = self.recorded.unread
-        if unread:
-            listed = ", ".join(unread[:20]) + (", ..." if len(unread) > 20 else "")
+        pickled = [name for name in self.group.attribute_names() if is_pickled(self.group, name)]
+        pickled += [
+            f"{names.TABLE}/{name}" for name in self.dataset.attribute_names() if is_pickled(self.dataset, name)
+        ]
+        if pickled:
+            listed = ", ".join(pickled[:20]) + (", ..." if len(pickled) > 20 else "")
             self.note(
                 "warning",
-                "attributes are pickles of more than plain data, which are not loaded, so what they record of names, "
-                f"order, zones and levels of columns is not known: {listed}",
+                "attributes are pickles, which are not loaded, so the names of the columns of blocks, their order, "
+                f"zones of times and levels of the index are not known: {listed}",
             )
 
-    def _sources(self) -> tuple[dict[str, RecordPart], dict[str, PlainData]]:
-        """Where the values of each column are, and the name that it has in pandas where that is known."""
+    def _sources(self) -> dict[str, RecordPart]:
+        """Where the values of each column are."""
         sources: dict[str, RecordPart] = {}
-        originals: dict[str, PlainData] = {}
         for field in self.info.type.fields:
             if field.name == INDEX:
                 continue
-            for position, name, original in self._named(field):
+            for position, name in self._named(field):
                 if name in sources:
-                    self.note("warning", f"two columns are called {name!r}", names.TABLE)
-                    name = field.name if position is None else f"{field.name}[{position}]"
+                    self.note("error", f"two columns are called {name!r}", names.TABLE)
                 sources.setdefault(name, RecordPart(field, position))
-                originals.setdefault(name, original)
-        return sources, originals
+        return sources
 
-    def _named(self, field: StoredField) -> list[tuple[int | None, str, PlainData]]:
-        """The columns of a member, each with its position if the member is a block, its name, and that in pandas."""
+    def _named(self, field: StoredField) -> list[tuple[int | None, str]]:
+        """The columns of a member, each with its position if the member is a block."""
         if field.type.kind != "array" or len(field.type.dims) != 1:
-            return [(None, field.name, field.name)]
-        n_columns = field.type.dims[0]
-        if n_columns > MOST_COLUMNS:
-            self.note("error", f"it claims {n_columns:,} columns: they are read as one", field.name)
-            return [(None, field.name, field.name)]
-        labels: Sequence[PlainData] = self.recorded.members.get(field.name, [])
-        if len(labels) != n_columns:
-            if labels:
-                self.note("error", f"it has {n_columns} columns and {len(labels)} names", field.name)
-            labels = [None] * n_columns
-        return [
-            (position, as_name(label) or f"{field.name}[{position}]", label) for position, label in enumerate(labels)
-        ]
-
-    def _order(self, by_name: dict[str, RecordPart], originals: dict[str, PlainData]) -> list[str]:
-        """The names of the columns in the order of the frame, if it is known."""
-        if self.recorded.order is None:
-            return list(by_name)
-        listed = [name for label in self.recorded.order if (name := as_name(label)) in by_name]
-        return list(dict.fromkeys([*(name for name in listed if name is not None), *by_name]))
-
-    def _labels(self, by_name: dict[str, RecordPart]) -> list[ColumnInfo]:
-        """The index: a member of its own, or the levels of a MultiIndex, which are members like other columns."""
-        levels = self.recorded.levels
-        if levels and all(level in by_name for level in levels):
-            return [self._level(level, by_name[level]) for level in levels]
-        self.recorded.levels = []
-        index = next((field for field in self.info.type.fields if field.name == INDEX), None)
-        return [] if index is None else [self._label(RecordPart(index), list(by_name))]
-
-    def _level(self, name: str, source: RecordPart) -> ColumnInfo:
-        """A level of a MultiIndex. In a Series, levels keep the names that pandas gave to those without one."""
-        column = self._described(name, source, read_string(self.dataset, f"{source.field.name}_dtype"))
-        note: Properties = {} if column.pandas is None else {"dtype": column.pandas}
-        if read_string(self.group, names.PANDAS_TYPE) == names.TABLE_SERIES and name.startswith("level_"):
-            note["name"] = name
-        return replace(column, pandas=as_note(note), is_label=True)
+            return [(None, field.name)]
+        if field.type.dims[0] > MOST_COLUMNS:
+            self.note("error", f"it claims {field.type.dims[0]:,} columns: they are read as one", field.name)
+            return [(None, field.name)]
+        return [(position, f"{field.name}[{position}]") for position in range(field.type.dims[0])]
 
     def _label(self, source: RecordPart, taken: Sequence[str]) -> ColumnInfo:
         """The index, under a name that no column has."""
-        title = self.recorded.fact(INDEX, "index_name")
-        name, note = free_name(title if isinstance(title, (str, int)) else None, [INDEX], taken)
+        candidates = (INDEX, *(f"{INDEX}_{number}" for number in range(len(taken) + 1)))
+        name = next(candidate for candidate in candidates if candidate not in taken)
         column = self._described(name, source, read_string(self.dataset, f"{INDEX}_kind"))
+        note: Properties = {} if name == INDEX else {"name": None}
         if column.pandas is not None:
             note["dtype"] = column.pandas
         return replace(column, pandas=as_note(note), is_label=True)
@@ -198,9 +159,8 @@ class TableDescription(FrameDescription):
         if source.type.kind == "string":
             meaning = as_strings(source.type, self._encoding, self._nan_rep(member))
         else:
-            zone = self.recorded.fact(member, "tz")
-            meaning = meaning_of(source.type, kind, Zone(zone) if isinstance(zone, str) else None)
-        if self.recorded.info is None and (kind or "").startswith(DATE_TIME) and meaning.problem is None:
+            meaning = meaning_of(source.type, kind)
+        if (kind or "").startswith(DATE_TIME) and meaning.problem is None:
             meaning = meaning._replace(doubt="whether they have a zone is in a pickle; those that have are in UTC")
         return _of_member(column, source, meaning)
 
@@ -220,8 +180,7 @@ class TableDescription(FrameDescription):
         if source.type.kind != "integer":
             return unreadable_column(column.name, f"its codes are {source.type}", names.TABLE)
         try:
-            ordered = self.recorded.fact(source.field.name, "ordered") is True
-            form = Coded(replace(_categories_of(self.group, source.field.name), ordered=ordered))
+            form = Coded(_categories_of(self.group, source.field.name))
         except Unfit as error:
             return unreadable_column(column.name, f"its categories: {error}", names.TABLE)
         return replace(column, form=Member(source.path, form), link=names.TABLE)
