@@ -46,4 +46,4 @@ class Toy:
         rename_named(group, self.search_indexes(group, info), column, new_name)
 
 
-TOY = Layout("toy", is_table=is_toy, load_reading=Toy, load_indexes=Toy, group_attributes=("toy",))
+TOY = Layout("toy", is_toy, {"describe": Toy(), "search": Toy()}.get, group_attributes=("toy",))

@@ -27,7 +27,7 @@ def nothing_is_pickled(table: RawRecords) -> Iterator[Breach]:
         yield Breach("note", join_path(table.path, name), message, "a pickle", "a value of NumPy")
 
 
-RULES = RecordRules(
+PART = RecordRules(
     "P",
     "PyTables, File format",
     describe,
