@@ -79,25 +79,25 @@ EDIT: dict[str, Edit] = {
     "pytables": colonnade.layouts.pytables.write,
 }
 INDEXES: dict[str, IndexHome] = {
-    "anndata": colonnade.layouts.anndata.search,
-    "artifactdb": colonnade.layouts.artifactdb.search,
-    "columns": colonnade.layouts.columns.search,
-    "compound": colonnade.layouts.records.search,
+    "anndata": colonnade.layouts.anndata.search.PART,
+    "artifactdb": colonnade.layouts.artifactdb.search.PART,
+    "columns": colonnade.layouts.columns.search.PART,
+    "compound": colonnade.layouts.records.search.PART,
     "h5col": colonnade.layouts.h5col.search,
-    "hdmf": colonnade.layouts.hdmf.search,
+    "hdmf": colonnade.layouts.hdmf.search.PART,
     "hep001": colonnade.layouts.hep001.search,
-    "pandas": colonnade.layouts.pandas.search,
-    "pytables": colonnade.layouts.records.search,
+    "pandas": colonnade.layouts.pandas.search.PART,
+    "pytables": colonnade.layouts.records.search.PART,
 }
 RULES: dict[str, AnyRules] = {
-    "anndata": colonnade.layouts.anndata.rules,
-    "artifactdb": colonnade.layouts.artifactdb.rules,
-    "columns": colonnade.layouts.columns.rules,
+    "anndata": colonnade.layouts.anndata.rules.PART,
+    "artifactdb": colonnade.layouts.artifactdb.rules.PART,
+    "columns": colonnade.layouts.columns.rules.PART,
     "compound": colonnade.layouts.compound.rules.PART,
     "h5col": colonnade.layouts.h5col.rules,
-    "hdmf": colonnade.layouts.hdmf.rules,
+    "hdmf": colonnade.layouts.hdmf.rules.PART,
     "hep001": colonnade.layouts.hep001.rules,
-    "pandas": colonnade.layouts.pandas.rules,
+    "pandas": colonnade.layouts.pandas.rules.PART,
     "pytables": colonnade.layouts.pytables.rules.PART,
 }
 CONVERSION: dict[str, Conversion] = {
