@@ -70,7 +70,7 @@ def read_element(source: Target | File | H5Node, name: str | None = None, *, pan
     if isinstance(source, File):
         source._check_open()
         return read_at(FileSource(source), source._absolute(name or ""), pandas)
-    file = open_file(cast("Target", source))
+    file = open_file(source)
     elements = FileSource(file)
     try:
         return read_at(elements, file._absolute(name or ""), pandas)
