@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, TypeGuard, cast
 from weakref import ReferenceType, WeakValueDictionary, ref
 
 from colonnade.errors import ConflictError, CorruptError, FormatError, UnsupportedError, UsageError
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import h5py
 
     from colonnade.h5.files import FileHandle
-    from colonnade.nodes import Group, Node
+    from colonnade.nodes import Group, H5Node, Node
 
     Handle = FileHandle
     Opener = Callable[[Target, Mode, bool, Care], FileHandle]
@@ -78,7 +78,7 @@ def _import_library() -> Opener:
     return open_by_library
 
 
-def is_of_h5py(target: object) -> bool:
+def is_of_h5py(target: object) -> TypeGuard[H5Node]:
     """Whether this is an object of h5py, such as `File.h5` and what is in it."""
     return any(kind.__module__.split(".")[0] == "h5py" for kind in type(target).__mro__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from io import BufferedIOBase
-from typing import IO, Literal, Protocol, TypeGuard
+from typing import IO, TYPE_CHECKING, Literal, Protocol, TypeGuard
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
@@ -16,13 +16,16 @@ Links = Literal["folder", "none", "any"]
 Library = Literal["auto", "never"]
 Durability = Literal["full", "fast"]
 
+if TYPE_CHECKING:
 
-class OpenObject(Protocol):
-    """An object of h5py: an open file, or a group in it."""
+    class OpenObject(Protocol):
+        """An object of h5py: an open file, or a group in it."""
 
-    @property
-    def id(self) -> object: ...
+        @property
+        def id(self) -> object: ...
 
+else:  # to create a protocol takes time, and nothing uses it at run time
+    OpenObject = object
 
 BinaryFile = IO[bytes] | BufferedIOBase
 Target = str | os.PathLike[str] | BinaryFile | OpenObject

@@ -27,7 +27,7 @@ from colonnade.errors import ColonnadeError, ConflictError, UsageError
 from colonnade.pager.options import OpenObject
 from colonnade.sparse import OpenHandle, OpenTarget, SparseArray
 from colonnade.sparse.create import Filters, SparseOptions, WriteDialect
-from colonnade.sparse.opened import SparseTarget
+from colonnade.sparse.opened import SparseSource, SparseTarget
 from colonnade.table.file import File
 from colonnade.table.file import open as open_file
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _WARNED: set[Path] = set()  # files for which the warning about other objects was given
 
 
-def open_sparse(target: SparseTarget | OpenObject | File, name: str, *, n_threads: int | None = None) -> SparseArray:
+def open_sparse(target: SparseSource | OpenObject | File, name: str, *, n_threads: int | None = None) -> SparseArray:
     """The sparse array at a path of an HDF5 file.
 
     target: a path, a File, an h5py.File or group open for reading, bytes, or a binary file object.
@@ -150,7 +150,7 @@ def sparse_paths(file: File) -> list[str]:
             target.close()
 
 
-def opened(target: SparseTarget | OpenObject | File, name: str) -> tuple[SparseTarget, str]:
+def opened(target: SparseSource | OpenObject | File, name: str) -> tuple[SparseTarget, str]:
     """What sparse arrays are read from, and the path from the root of the file."""
     if isinstance(target, File):
         target._check_open()

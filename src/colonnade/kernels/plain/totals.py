@@ -42,7 +42,9 @@ def _present(values: Readable, missing: Readable | None) -> tuple[KernelArray, i
     return numbers, len(present) - len(numbers)
 
 
-def least_greatest(values: Readable, missing: Readable | None, /) -> tuple[KernelNumber | None, KernelNumber | None, int, int]:
+def least_greatest(
+    values: Readable, missing: Readable | None, /
+) -> tuple[KernelNumber | None, KernelNumber | None, int, int]:
     """Minimum, maximum (None if there is no value), number of values, number of NaN. Zero is returned as 0.0."""
     numbers, n_nan = _present(values, missing)
     if not len(numbers):
