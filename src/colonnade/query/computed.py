@@ -18,7 +18,7 @@ from colonnade.columns.mapping import arrow_type, implied_units, named_type, sto
 from colonnade.columns.missing import Mask
 from colonnade.columns.plain import spread
 from colonnade.columns.raw import any_of
-from colonnade.columns.read import ColumnReader, Opened
+from colonnade.columns.read import ColumnReader, opaque
 from colonnade.dataclass import dataclass
 from colonnade.errors import PredicateError, UnknownColumn, rows_as
 from colonnade.model import ColumnInfo, Masked, Plain
@@ -172,7 +172,7 @@ def computed_reader(term: Term, name: str, stored: StoredColumns, readers: Mappi
     kind = evaluate(term, no_rows).type
     distinct = _distinct(operands)
     fetcher = ComputedFetcher(term, operands, kind)
-    return ColumnReader.computed(_described(name, kind, distinct), Opened(fetcher, ComputedDecoder(kind)), distinct)
+    return ColumnReader.computed(_described(name, kind, distinct), opaque(fetcher, ComputedDecoder(kind)), distinct)
 
 
 def _described(name: str, kind: pa.DataType, readers: Sequence[ColumnReader]) -> ColumnInfo:
