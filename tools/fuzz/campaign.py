@@ -106,7 +106,8 @@ class Campaign:
     def read_seeds(self, names: Iterable[str]) -> None:
         """Note the answers of these seeds, where they are not known yet. All of them take half a minute."""
         paths = [self.folder / "seeds" / f"{name}.h5" for name in names if name not in self.right]
-        for outcome in self._read_all(dict(enumerate(paths)), dict.fromkeys(range(len(paths)), ALL), seconds=60):
+        turn = without_library(ALL) if self.plainly else ALL
+        for outcome in self._read_all(dict(enumerate(paths)), dict.fromkeys(range(len(paths)), turn), seconds=60):
             if outcome.trouble is not None or outcome.result["bugs"]:
                 why = outcome.result["bugs"] if outcome.trouble is None else (outcome.trouble, outcome.trace)
                 raise RuntimeError(f"{paths[outcome.piece].name}: a good file is not read well: {why}")

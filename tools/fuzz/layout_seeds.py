@@ -1,6 +1,7 @@
 """Good files of the layouts that other packages write, and of ours that came later: small, in the form of each package.
 
-What is made here by h5py has the members and attributes that the package writes (see `tests/rooms/test_columns_layout.py`).
+What is made here by h5py has the members and attributes that the package writes: see
+`tests/rooms/test_columns_layout.py` and `tests/rooms/nwb_files.py`.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def _records(n_rows: int = N_ROWS) -> np.ndarray:
 
 
 def _compound(file: h5py.File) -> None:
-    """Tables that are one dataset each: in packed chunks, contiguous, and of a committed datatype in the newest form."""
+    """Tables that are one dataset each: in packed chunks, contiguous, and of a committed datatype."""
     file["pixels"] = np.arange(12).reshape(3, 4)
     file["scans/first"] = np.arange(3.0)
     rows = _records()
@@ -115,8 +116,8 @@ def _netcdf(file: h5py.File) -> None:
     obs, width = dimension("obs", n), dimension("strlen", 3)
     times = np.where(np.arange(n) % 7 == 3, np.nan, np.arange(n) / 2)
     variable("time", times, obs, units="days since 2000-01-01", calendar="standard")
-    variable("temp", (np.arange(n) * 31 % 100 - 50).astype("i2"), obs, units="K", scale_factor=np.array([0.01]),
-             add_offset=np.array([273.15]), _FillValue=np.array([-1], "i2"), missing_value=np.array([-2], "i2"))  # fmt: skip
+    packed = {"scale_factor": np.array([0.01]), "add_offset": np.array([273.15]), "_FillValue": np.array([-1], "i2")}
+    variable("temp", (np.arange(n) * 31 % 100 - 50).astype("i2"), obs, units="K", **packed)
     variable("flag", (np.arange(n) % 5).astype("i1"), obs, missing_value=np.array([1, 2], "i1"))
     variable("name", np.array([list("ab\0"), list("cde"), list("x\0\0")] * (n // 3), "S1"), obs, width)
     file["crs"] = np.int32(0)
@@ -280,7 +281,8 @@ def make_indexed(path: Path) -> None:
 def _index_file(path: Path) -> None:
     with cn.open(os.environ[INDEXED]) as file:
         table = file.table("g", layout="columns")
-        table.build_index({"y": ["chunk_minmax", "bitmap"], "x": ["sorted_rows"], "s": ["chunk_bloom"]}, index_file=path)
+        kinds = {"y": ["chunk_minmax", "bitmap"], "x": ["sorted_rows"], "s": ["chunk_bloom"]}
+        table.build_index(kinds, index_file=path)
 
 
 def _by_h5py(write: Callable[[Any], None], libver: str = "earliest") -> Callable[[Path], None]:

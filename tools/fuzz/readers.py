@@ -24,7 +24,6 @@ from tools.fuzz.turns import ALL, Turn
 from tools.fuzz.usage import is_index_file, list_objects, plain, read_as_asked, search_elsewhere, use_table
 
 MOST_ROWS = 20_000  # of a table that is read whole; of a longer one, some rows
-MOST_TABLES = 6
 MOST_COLUMNS = 12
 _MOST_OBJECTS, _MOST_ATTRIBUTES = 40, 20
 _MOST_ELEMENTS = 1 << 16  # of an array that is read whole
@@ -42,7 +41,7 @@ def read_plainly(path: Path, turn: Turn = ALL) -> Answers:
             if turn.other_layouts:
                 read_as_asked(file, answers, turn)
             if turn.check_plainly:
-                answers.ask("check plainly", lambda: len(cn.check(file, deep=turn.deep)) and None)
+                answers.ask("check plainly", lambda: len(cn.check(file, deep=turn.deep)))
             if turn.as_users:
                 list_objects(file, answers)
             if turn.walk:
@@ -60,7 +59,9 @@ def read_plainly(path: Path, turn: Turn = ALL) -> Answers:
 
 def read_tables(file: Any, answers: Answers, turn: Turn) -> Iterator[tuple[str, str]]:
     """Ask every table; the columns that were read, each with its table."""
-    for name in (answers.ask("tables", file.tables) or [])[:MOST_TABLES]:
+    names = answers.ask("tables", file.tables) or []
+    first = 0 if len(names) <= turn.most_tables else turn.column % (len(names) - turn.most_tables + 1)
+    for name in names[first : first + turn.most_tables]:
         table = answers.ask_for(f"{name} open", lambda name=name: file[name])  # type: ignore[misc]
         if table is not None:
             yield from ((name, column) for column in _table(table, name, answers, turn))

@@ -19,8 +19,10 @@ class Turn:
     rest_of_table: bool = True
     walk_sparse: bool = True
     rest_of_sparse: bool = True
+    most_tables: int = 6
     as_users: bool = True
     other_layouts: bool = True
+    every_layout: bool = True
     check_plainly: bool = True
     column: int = 0
     # in a process that has loaded h5py
@@ -61,14 +63,16 @@ def turn_of(number: int, only_rows: bool, family: str) -> Turn:
     """The turn of a file. `only_rows`: only bytes of chunks were changed, so that the library is held against us."""
     is_of_layouts = family in ("layouts", "foreign", "h5col")
     return Turn(
-        walk=number % 2 == 0,
+        walk=number % 4 == 0,
         every_column=number % 12 == 2,
         rest_of_table=number % 8 == 4,
         walk_sparse=family == "sparse" or number % 6 == 1,
         rest_of_sparse=number % 5 == 3,
-        as_users=number % (2 if is_of_layouts else 8) == 1,
-        other_layouts=number % (2 if is_of_layouts else 8) == 0,
-        check_plainly=number % 4 == 3,
+        most_tables=2,
+        as_users=number % (6 if is_of_layouts else 12) == 1,
+        other_layouts=number % (6 if is_of_layouts else 12) == 3,
+        every_layout=False,
+        check_plainly=number % (6 if is_of_layouts else 12) == 5,
         column=number // 7,
         by_library=only_rows or number % 8 == 1,
         auto=number % 8 == 6,

@@ -39,7 +39,7 @@ _SEARCHES = {"y": 7, "x": 50, "s": b"k4"}
 
 def use_table(table: Any, name: str, answers: Answers) -> None:
     """Rows as dicts, plans, and statistics, as a user asks for them."""
-    answers.ask(f"{name} shown", lambda: (repr(table), table._repr_html_()) and None)
+    answers.ask_for(f"{name} shown", lambda: (repr(table), table._repr_html_()))
     n_rows = answers.ask(f"{name} length", lambda: len(table)) or 0
     answers.ask(f"{name} dicts", lambda: [plain(row) for row in islice(iter(table), _FIRST_ROWS)])
     if n_rows:
@@ -47,13 +47,13 @@ def use_table(table: Any, name: str, answers: Answers) -> None:
     columns = list(table.columns[:_MOST_COLUMNS])
     for column in columns:
         test = ~cn.col(column).is_missing()
-        answers.ask(f"{name} {column} plan", lambda test=test: str(table.where(test).explain()) and None)  # type: ignore[misc]
+        answers.ask_for(f"{name} {column} plan", lambda test=test: str(table.where(test).explain()))  # type: ignore[misc]
         answers.ask(f"{name} {column} cell", lambda column=column: plain(table[column][0]) if n_rows else None)  # type: ignore[misc]
         answers.ask(f"{name} {column} attrs", lambda column=column: plain(dict(table[column].attrs)))  # type: ignore[misc]
     if columns and n_rows <= _MOST_ROWS:
         answers.ask(f"{name} distinct", lambda: table.distinct(columns[0]).num_rows)
         answers.ask(f"{name} sorted", lambda: table.sort_by(columns[-1]).head(2).to_arrow().num_rows)
-        answers.ask(f"{name} described", lambda: str(table.describe(columns)) and None)
+        answers.ask_for(f"{name} described", lambda: str(table.describe(columns)))
 
 
 def plain(value: Any, depth: int = 0) -> Any:
@@ -92,9 +92,9 @@ def read_as_asked(file: Any, answers: Answers, turn: Turn) -> None:
     """Groups and datasets read as tables of the layout "columns", and of another one in rotation."""
     tables = answers.ask("tables to be read otherwise", file.tables) or []
     groups = answers.ask("groups", lambda: [path for path, _ in islice(walk_groups(file._handle.root), MOST_GROUPS)])
-    other = list(LAYOUTS)[turn.column % len(LAYOUTS)]
+    others = list(LAYOUTS) if turn.every_layout else [list(LAYOUTS)[turn.column % len(LAYOUTS)]]
     for path in dict.fromkeys([*(groups or []), *tables[:MOST_GROUPS]]):
-        for layout in dict.fromkeys(["columns", other]):
+        for layout in dict.fromkeys(["columns", *others]):
             step = f"{path} as {layout}"
             table = answers.ask_for(step, lambda path=path, layout=layout: file.table(path, layout=layout))  # type: ignore[misc]
             if table is not None:

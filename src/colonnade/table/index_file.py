@@ -41,7 +41,7 @@ class IndexFile:
         self._file: File | None = None
 
     def open(self) -> None:
-        """Open the file for reading, with libhdf5 only if the file of the table may use it; it must be an index file."""
+        """Open the file for reading, with libhdf5 only where the table's file may use it; it must be an index file."""
         from colonnade.table.file import open
 
         self.close()
