@@ -72,7 +72,7 @@ def turn_of(number: int, only_rows: bool, family: str) -> Turn:
         as_users=number % (6 if is_of_layouts else 12) == 1,
         other_layouts=number % (6 if is_of_layouts else 12) == 3,
         every_layout=False,
-        check_plainly=number % (6 if is_of_layouts else 12) == 5,
+        check_plainly=number % (6 if is_of_layouts else 12) == 2,
         column=number // 7,
         by_library=only_rows or number % 8 == 1,
         auto=number % 8 == 6,
