@@ -19,7 +19,7 @@ class Turn:
     rest_of_table: bool = True
     walk_sparse: bool = True
     rest_of_sparse: bool = True
-    most_tables: int = 6
+    most_tables: int = 64
     as_users: bool = True
     other_layouts: bool = True
     every_layout: bool = True
