@@ -57,7 +57,9 @@ def test_both_implementations_of_the_protocols_answer_the_same(
     assert compare_nodes(path) >= 1
 
 
-@pytest.mark.parametrize("folder", ["golden/anndata", "golden/foreign", "golden/h5col", "golden/nwb", *KITS], ids=lambda folder: folder)
+@pytest.mark.parametrize(
+    "folder", ["golden/anndata", "golden/foreign", "golden/h5col", "golden/nwb", *KITS], ids=lambda folder: folder
+)
 def test_both_implementations_answer_the_same_about_samples(folder: str) -> None:
     """Golden files and conformance kits: every object, every question of the protocols."""
     paths = sorted(path for path in (GOLDEN.parent / folder).rglob("*") if path.suffix in SUFFIXES)

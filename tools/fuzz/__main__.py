@@ -113,7 +113,7 @@ def _without_a_tally(asked: argparse.Namespace) -> int:
     """Every good file read, or one file of a seed made again."""
     with tempfile.TemporaryDirectory(prefix="colonnade-fuzz-", dir=_fast_folder()) as folder:
         Path(folder).chmod(0o755)  # children are nobody
-        campaign = Campaign(Path(folder) / "0", asked.found, asked.seed)
+        campaign = Campaign(Path(folder) / "0", asked.found, asked.seed, asked.plainly)
         campaign.prepare()
         if asked.seeds:
             campaign.read_seeds(seed.name for seed in campaign.seeds)

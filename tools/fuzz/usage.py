@@ -16,6 +16,7 @@ import numpy as np
 
 import colonnade as cn
 from colonnade.cli.ls import ls_facts
+from colonnade.columns.arrow_types import python_values
 from colonnade.errors import ColonnadeError
 from colonnade.layouts import LAYOUTS
 from colonnade.layouts.index_files import MARK
@@ -107,7 +108,7 @@ def _read_some(table: Any, step: str, answers: Answers) -> None:
     n_rows = answers.ask(f"{step} length", lambda: len(table)) or 0
     for column in columns[:_MOST_COLUMNS]:
         some = table[:40].select(column) if n_rows > _MOST_ROWS else table.select(column)
-        answers.ask(f"{step} {column} values", lambda some=some: some.to_arrow().column(0).to_pylist())  # type: ignore[misc]
+        answers.ask(f"{step} {column} values", lambda some=some: python_values(some.to_arrow().column(0)))  # type: ignore[misc]
     if columns and n_rows <= _MOST_ROWS:
         answers.ask(f"{step} where", lambda: table.where(cn.col(columns[-1]).is_missing()).count())
 
