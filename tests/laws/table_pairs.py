@@ -23,7 +23,7 @@ MOST_ROWS = 10_000
 REFERENCE = re.compile(r"ObjectReference\(address=\d+\)|<HDF5 object reference[^>]*>")
 """What the two readers give for a reference; `node_pairs` compares where they lead."""
 ASKED_LAYOUT = "columns"
-"""The layout of groups that do not declare it: netCDF's, loom's and MATLAB's, and any whose datasets have one length."""
+"""The layout of groups that do not declare it: netCDF's, loom's and MATLAB's, and any of datasets of one length."""
 
 
 @contextmanager

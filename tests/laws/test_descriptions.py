@@ -14,11 +14,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tools.fuzz.layout_seeds import MAKERS, make_indexed
+from tools.fuzz.usage import INDEXED
 
 import colonnade as cn
 from colonnade.errors import ColonnadeError
-from tools.fuzz.layout_seeds import MAKERS, make_indexed
-from tools.fuzz.usage import INDEXED
 
 from .node_pairs import compare_nodes
 from .table_pairs import compare_tables

@@ -31,6 +31,7 @@ from .node_pairs import compare_nodes
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 FILES = [*sorted((GOLDEN / "foreign").glob("*/*")), GOLDEN / "anndata" / "h5ad" / "krumsiek11.h5ad"]
+FOLDERS = [f"golden/{name}" for name in ("anndata", "foreign", "h5col", "nwb", "sparse")]
 KITS = [f"conformance/{name}" for name in ("files", "anndata", "artifactdb")]
 SUFFIXES = (".h5", ".h5ad", ".h5mu", ".hdf5", ".mat", ".nwb")
 NEWER = [GOLDEN / "nwb" / "session.nwb", *sorted((GOLDEN / "h5col").glob("*.h5"))]
@@ -57,9 +58,7 @@ def test_both_implementations_of_the_protocols_answer_the_same(
     assert compare_nodes(path) >= 1
 
 
-@pytest.mark.parametrize(
-    "folder", ["golden/anndata", "golden/foreign", "golden/h5col", "golden/nwb", *KITS], ids=lambda folder: folder
-)
+@pytest.mark.parametrize("folder", [*FOLDERS, *KITS], ids=lambda folder: folder)
 def test_both_implementations_answer_the_same_about_samples(folder: str) -> None:
     """Golden files and conformance kits: every object, every question of the protocols."""
     paths = sorted(path for path in (GOLDEN.parent / folder).rglob("*") if path.suffix in SUFFIXES)
