@@ -28,14 +28,9 @@ class Everything(Container[str]):
 def own_names(layout: Layout, group: Group, path: str) -> Container[str]:
     """The names in a table's group that lead to parts of the table."""
     try:
-        members = layout.describe(group, path).members
-        names = {column.link or column.name for column in members} | set(layout.parts) | set(HOMES_OF_INDEXES)
-        names |= {column.categories.name for column in members if column.categories is not None}
-        names |= {name for column in members for name in layout.companions(column)}
-        names |= set(() if layout.find_parts is None else layout.find_parts(group))
+        return {*HOMES_OF_INDEXES, *layout.member_names(group, layout.describe(group, path).members)}
     except hdf5_errors(ColonnadeError):
         return Everything()
-    return {name.split("/")[0] for name in names}
 
 
 def walk_tables(root: Group) -> Iterator[tuple[str, Group, Layout]]:
@@ -88,7 +83,7 @@ class _OwnNames:
     def owns(self, path: str) -> bool:
         """Whether the object at a path below the table is a part of it."""
         name = path[len(self._path.rstrip("/")) + 1 :].split("/", maxsplit=1)[0]
-        if name in (*HOMES_OF_INDEXES, *self._layout.parts):
+        if name in (*HOMES_OF_INDEXES, *self._layout.further_members(self._group, ())):
             return True
         if self._names is None:
             self._names = own_names(self._layout, self._group, self._path)

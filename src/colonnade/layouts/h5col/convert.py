@@ -38,4 +38,4 @@ class H5colConversion(Conversion):
         """The options of the column have stored them."""
 
 
-CONVERSION = H5colConversion(names.GROUP_ATTRIBUTES, names.COLUMN_ATTRIBUTES)
+PART = H5colConversion(names.GROUP_ATTRIBUTES, names.COLUMN_ATTRIBUTES)

@@ -28,9 +28,9 @@ from colonnade.errors import UnsupportedError, UsageError
 from colonnade.h5.attributes import LARGEST_IN_HEADER
 from colonnade.h5.handles import create_group
 from colonnade.h5.links import rename, unlink
-from colonnade.layouts.h5col import names
+from colonnade.layouts.h5col import LAYOUT, names
 from colonnade.layouts.h5col.counts import count_of
-from colonnade.layouts.h5col.describe import describe, open_column
+from colonnade.layouts.h5col.describe import open_column
 from colonnade.layouts.h5col.list_writer import JULY_MARKING, ListWriter, is_list
 from colonnade.layouts.h5col.search import next_generation, search_indexes, write_tokens
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, Lists, StoredType, TableInfo, TableText
@@ -434,15 +434,4 @@ def sparse_attributes(column: ColumnInfo, strings: Mapping[str, str | None]) -> 
     return dict(strings)
 
 
-def own_objects(group: Group) -> set[str]:
-    """The names of the table's own objects in its group: columns, categories, search indexes."""
-    own = {column.name for column in describe(group, "/").members} | {names.CATEGORIES, names.SEARCH_INDEXES}
-    return {name for name in own if name and group.has_link(name)}
-
-
-def clear(group: EditableGroup) -> None:
-    """Remove the table's own objects and attributes from its group. Everything else stays."""
-    for name in sorted(own_objects(group)):
-        unlink(group, name)
-    for name in names.GROUP_ATTRIBUTES:
-        writing.delete_attribute(group, name)
+clear = LAYOUT.clear_group

@@ -31,4 +31,4 @@ class Hep001Conversion(Conversion):
         """The options of the column have stored them."""
 
 
-CONVERSION = Hep001Conversion(names.GROUP_ATTRIBUTES, (*names.VALUE_ATTRIBUTES, names.ENCODING_TYPE))
+PART = Hep001Conversion(names.GROUP_ATTRIBUTES, (*names.VALUE_ATTRIBUTES, names.ENCODING_TYPE))

@@ -25,8 +25,8 @@ from colonnade.errors import UsageError
 from colonnade.h5.attributes import LARGEST_IN_HEADER
 from colonnade.h5.handles import create_group
 from colonnade.h5.links import rename, unlink
-from colonnade.layouts.hep001 import names
-from colonnade.layouts.hep001.describe import describe, open_column
+from colonnade.layouts.hep001 import LAYOUT, names
+from colonnade.layouts.hep001.describe import open_column
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, TableInfo, TableText
 from colonnade.nodes import EditableDataset, EditableGroup, EditableNode, Group, attributes
 from colonnade.nodes.paths import dataset_at, editable
@@ -441,20 +441,4 @@ def _write_categories(group: EditableGroup, column: WrittenColumn) -> EditableDa
     return dataset
 
 
-def own_objects(group: Group) -> set[str]:
-    """The names of the table's own objects in its group: columns, labels, categories, search indexes."""
-    info = describe(group, "/")
-    own = {column.name for column in info.members}
-    own |= {column.categories.name for column in info.members if column.categories is not None}
-    own.add(names.SEARCH_INDEXES)
-    if attributes.read_text(group, names.ENCODING_TYPE) == "dataframe":
-        own.add(names.ANNDATA_CATEGORIES)
-    return {name for name in own if name and group.has_link(name)}
-
-
-def clear(group: EditableGroup) -> None:
-    """Remove the table's own objects and attributes from its group. Everything else stays."""
-    for name in sorted(own_objects(group)):
-        unlink(group, name)
-    for name in names.GROUP_ATTRIBUTES:
-        writing.delete_attribute(group, name)
+clear = LAYOUT.clear_group
