@@ -267,3 +267,34 @@ def test_more_rows_than_python_counts_are_damage(tmp_path: Path, mode: Any) -> N
         assert len(file["t"]) == 3 and file["t"]["y"].to_arrow().to_pylist() == [1, 2, 3]
         with pytest.raises(FormatError, match=r"9,223,372,036,854,775,808 rows|cannot be opened"):
             file["t"]["x"].to_arrow()
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [("sorted_rows", (2**40,)), ("bitmap", (3, 2**40)), ("chunk_bloom", (2**40, 128)), ("chunk_minmax", (2**40,))],
+)
+def test_what_an_index_claims_after_its_last_row_is_not_gone_through(
+    kind: Any, shape: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Indexes of H5Col may be longer than the column: a claim of any length costs what the column's rows cost."""
+    from colonnade.indexes import base
+
+    path = tmp_path / "a.h5"
+    cn.write(path, {"x": [1, 2, 3] * 20}, "t", layout="h5col", index={"x": kind})
+    with h5py.File(path, "r+") as h5:
+        h5[f"t/SEARCH_INDEXES/x__{kind}"].resize(shape)
+    n_digests: list[int] = []
+    digest = base.digest
+
+    def counted(data: Any) -> str:
+        n_digests.append(len(data))
+        assert len(n_digests) < 100 and sum(n_digests) < 1 << 20
+        return digest(data)
+
+    for module in ("base", "bitmap", "chunk_bloom", "chunk_minmax", "sorted_rows"):
+        monkeypatch.setattr(f"colonnade.indexes.{module}.digest", counted, raising=False)
+    with cn.open(path, library="never") as file:
+        assert file["t"].verify_indexes() == []
+        assert [index.trusted for index in file["t"].indexes] == [True]
+        assert file["t"].where("x == 2").count() == 20
+    assert n_digests
