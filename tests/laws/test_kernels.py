@@ -598,7 +598,7 @@ MALFORMED = {
     "width of no bytes": ("arrow_to_fixed", np.zeros(1, "i4"), b"", 0, np.empty(0, "u1")),
     "wide offsets": ("arrow_to_fixed", np.zeros(1, "i8"), b"", 1, np.empty(0, "u1")),
     "no offsets": ("arrow_to_fixed", np.zeros(0, "i4"), b"", 1, np.empty(0, "u1")),
-    "out too short": ("arrow_to_fixed", np.array([0, 1], "i4"), b"a", 2, np.empty(1, "u1")),
+    "room for fewer strings": ("arrow_to_fixed", np.array([0, 1], "i4"), b"a", 2, np.empty(1, "u1")),
     "offsets after the data": ("arrow_to_fixed", np.array([0, 2], "i4"), b"a", 2, np.empty(2, "u1")),
     "offsets before the data": ("arrow_to_fixed", np.array([-1, 1], "i4"), b"a", 2, np.empty(2, "u1")),
     "offsets that decrease": ("arrow_to_fixed", np.array([0, 2, 1], "i4"), b"abc", 2, np.empty(4, "u1")),
