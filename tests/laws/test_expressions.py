@@ -309,7 +309,7 @@ def check_values(stored: cn.Table, table: pa.Table, tree: Tree, new: str) -> Non
 def test_duckdb_computes_the_same() -> None:
     """As a second oracle, asked in the law above where its arithmetic is meant to be the same."""
     table = pa.table(
-        {"a": [7, -7, None, 3], "b": [2.0, -2.5, math.inf, math.nan], "in c": pa.array([1, 2, 3, 4], "u1")}
+        {"a": [7, -7, None, 3], "b": [2.0, -2.5, math.inf, math.nan], "in c": pa.array([1, 2, 3, 4], pa.uint8())}
     )
     tree = ("+", ("*", ("column", "a"), ("column", "b")), ("abs", ("/", ("column", "a"), ("column", "in c"))))
     assert suits_duckdb(tree, table)

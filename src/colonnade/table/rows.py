@@ -78,7 +78,7 @@ class ReadableRows(Sealed):
             with self._file._steady():
                 return query._narrowed(parsed)
 
-    def select(self, *columns: str | Sequence[str], **computed: Expression | str) -> Query:
+    def select(self, *columns: str | Sequence[str], **computed: Expression | Predicate | str) -> Query:
         """The given columns, in the given order, then columns that are computed from others, by their new names.
 
         >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
