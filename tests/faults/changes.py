@@ -258,7 +258,7 @@ RECORD_CHANGES: dict[str, Change] = {
 """Changes of the file that `make_records_file` makes."""
 
 
-FRAME_INDEXES = {"x": ["chunk_minmax", "sorted_rows"], "id": "sorted_rows"}
+FRAME_INDEXES: dict[str, str | list[str]] = {"x": ["chunk_minmax", "sorted_rows"], "id": "sorted_rows"}
 
 
 def frame_rows(first: int) -> pa.Table:
@@ -269,8 +269,7 @@ def frame_rows(first: int) -> pa.Table:
 
 def make_frame_file(path: Path, layout: str) -> None:
     """The file before rows of a data frame of other software are removed or put in: indexed, and next to an array."""
-    index: dict[str, str | list[str]] = dict(FRAME_INDEXES)
-    cn.write(path, frame_rows(0), "obs", layout=layout, labels=["label"], index=index)
+    cn.write(path, frame_rows(0), "obs", layout=layout, labels=["label"], index=FRAME_INDEXES)
     with h5py.File(path, "r+") as h5:
         h5["image"] = np.arange(2500.0)
 
