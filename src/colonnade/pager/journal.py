@@ -292,8 +292,8 @@ class JournaledFile(io.RawIOBase):
             self._held.put_part(page, self._stored(range(page, page + 1)), at, view)
         else:
             self._change_pages(start, view)
-        if self._held.n_bytes > limits.now.held_page_bytes:
-            self._write_pages()
+        if self._held.n_bytes > limits.now.held_page_bytes and (self._saving is None or self._saving.done()):
+            self._write_pages()  # never waits: this may be a call of HDF5, whose lock the other thread may need
 
     def _change_pages(self, start: int, view: memoryview) -> None:
         stop = start + len(view)
