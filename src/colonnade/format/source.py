@@ -72,7 +72,7 @@ class Fields:
         self.name = name
         self.at = 0
         self.offset_size = offset_size
-        self._length_size = length_size
+        self.length_size = length_size
         self._offset = offset
 
     @property
@@ -111,7 +111,7 @@ class Fields:
             step *= 4
 
     def length(self) -> int:
-        return self.number(self._length_size)
+        return self.number(self.length_size)
 
     def address(self) -> int | None:
         """An address; None for the undefined address, which has all bits set."""
@@ -136,6 +136,10 @@ class Fields:
         """All bytes that were not read yet."""
         start, self.at = self.at, len(self._data)
         return self._data[start:]
+
+    def of_part(self, data: bytes, what: str) -> Fields:
+        """Fields of a part of this structure, whose place in the file is not known."""
+        return Fields(data, what, self.name, self.offset_size, self.length_size)
 
     def wrong(self, text: str) -> CorruptError:
         """An error about this structure, to be raised."""
