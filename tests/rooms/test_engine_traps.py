@@ -150,7 +150,7 @@ def test_11_fragments_are_given_the_filter_again(opened: tuple[pa.Table, cn.Tabl
 def test_11_fragments_cover_every_row_once(opened: tuple[pa.Table, cn.Table], monkeypatch: pytest.MonkeyPatch) -> None:
     _, table = opened
     monkeypatch.setattr("colonnade.engines.dataset.FRAGMENT_ROWS", 100)
-    monkeypatch.setattr("colonnade.engines.dataset.BATCH_ROWS", 100)
+    monkeypatch.setattr("colonnade.engines.dataset.SCAN_ROWS", 100)
     table._file._n_threads = 7
     wanted = pc.field("i32") == 3
     dataset = table.dataset(sql=True)

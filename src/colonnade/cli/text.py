@@ -233,12 +233,32 @@ def _fitting(columns: Iterable[ReadColumn], room: int, unreadable: list[ReadColu
 
 
 def _text_column(column: ReadColumn) -> TextColumn:
-    as_text = _complex_text if column.type.startswith("complex") else value_text
-    cells = [as_text(value) for value in column.values]
-    title = cut(printable(column.column.name))
-    under = printable(units_text(column.column.units) or column.type.removeprefix("categories of "))
+    return text_column(column.column.name, column.column.units, column.type, column.values)
+
+
+def text_column(name: str, units: str | None, kind: str, values: Sequence[object]) -> TextColumn:
+    """Values as cells of one width, under the name and the units, or the type."""
+    as_text = _complex_text if kind.startswith("complex") else value_text
+    cells = [as_text(value) for value in values]
+    title = cut(printable(name))
+    under = printable(units_text(units) or kind.removeprefix("categories of "))
     width = max(cell_len(text) for text in (*cells, title, under[:NARROW_CELL]))
-    return TextColumn(title, cut(under, width), cells, column.type.startswith(NUMBER_TYPES), width)
+    return TextColumn(title, cut(under, width), cells, kind.startswith(NUMBER_TYPES), width)
+
+
+def show_rows_of(columns: Sequence[TextColumn], n_rows: int) -> int:
+    """Print the columns that fit next to the row numbers, counted from 0; returns how many did."""
+    numbers = [f"{row:,}" for row in range(n_rows)]
+    wide = max(len(text) for text in (*numbers, "row"))
+    room, n_fitting = terminal_width() - wide, 0
+    for column in columns:
+        room -= column.width + COLUMN_GAP
+        if room < 0 and n_fitting:
+            break
+        n_fitting += 1
+    _escape_unknown(sys.stdout)
+    click.echo("\n".join(_row_lines(numbers, wide, list(columns[:n_fitting]))))
+    return n_fitting
 
 
 def _complex_text(value: object) -> str:

@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 
 from colonnade import compute as pc
 from colonnade.engines.arrow_filter import ArrowFilter, as_expression
-from colonnade.engines.source import BATCH_ROWS, EngineSource, chosen_rows, empty_batch
+from colonnade.engines.source import SCAN_ROWS, EngineSource, chosen_rows, empty_batch
 from colonnade.errors import UsageError
 from colonnade.selection import Selection
 
@@ -301,7 +301,7 @@ class TableDataset(Scannable, ds.Dataset):
     ) -> Scan:  # fmt: skip
         """The scan of some rows; None: all."""
         source = self._source if rows is None else self._source._slice(slice(rows.start, rows.stop))
-        most = min(batch_size or BATCH_ROWS, BATCH_ROWS)
+        most = min(batch_size or SCAN_ROWS, SCAN_ROWS)
         condition = _both(self._filter, filter)
         return Scan(source, self._schema, columns, condition, most, sql=self._sql, dictionaries=self._dictionaries)
 
@@ -322,7 +322,7 @@ class TableDataset(Scannable, ds.Dataset):
             if matching is None:
                 return
             may = None if superset.rows is True else matching.explain().found.may  # asked once, for all parts
-            if may is not None and may.count <= 2 * BATCH_ROWS:
+            if may is not None and may.count <= 2 * SCAN_ROWS:
                 yield RowsFragment(self, None)
                 return
         n_rows = self._source.count()

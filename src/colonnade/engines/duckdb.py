@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.engines.dataset import TableDataset
-from colonnade.engines.source import BATCH_ROWS, EngineSource, chosen_rows, empty_batch
+from colonnade.engines.source import SCAN_ROWS, EngineSource, chosen_rows, empty_batch
 from colonnade.engines.superset import (
     NOT_UNDERSTOOD,
     UNKNOWN,
@@ -114,9 +114,11 @@ class SourceRows:
 
     def __init__(self, source: EngineSource, takes_all: bool = False) -> None:
         self.obj = source
+        self.failure: BaseException | None = None  # what ended the last stream: DuckDB keeps only its text
         self._takes_all = takes_all
-        self._schema = source._schema(dictionaries=True)
-        self._translator = NodeTranslator(self._schema, source.columns)
+        stored = source._schema(dictionaries=True)
+        self._schema = pa.schema([field.with_type(readable_type(field.type)) for field in stored])
+        self._translator = NodeTranslator(stored, source.columns)
 
     def rows(self) -> int:
         """The number of rows."""
@@ -148,12 +150,47 @@ class SourceRows:
             matching = chosen_rows(self.obj, superset.rows)
             if matching is None:
                 return
-            if not names:
-                yield empty_batch(matching.count())
-                return
-            yield from matching.select(names).batches(BATCH_ROWS, dictionaries=True)
+            try:
+                if not names:
+                    yield empty_batch(matching.count())
+                    return
+                for batch in matching.select(names).batches(SCAN_ROWS, dictionaries=True):
+                    yield readable(batch, schema)
+            except BaseException as error:
+                self.failure = error
+                raise
 
         return pa.RecordBatchReader.from_batches(schema, batches()).__arrow_c_stream__(), columns is not None
+
+
+def readable_type(kind: pa.DataType) -> pa.DataType:
+    """The type that DuckDB reads instead of one that it cannot read."""
+    if pa.types.is_float16(kind):
+        return pa.float32()
+    return pa.string() if pa.types.is_decimal256(kind) else kind
+
+
+def readable(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch with the types of the schema. DuckDB converts durations also where they are missing: they become 0."""
+    columns = [
+        column.cast(field.type)
+        if column.type != field.type
+        else _without_hidden_values(column)
+        if pa.types.is_duration(column.type) and column.null_count
+        else column
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _without_hidden_values(column: pa.Array) -> pa.Array:
+    validity, values = column.is_valid(), column.fill_null(pa.scalar(0, column.type))
+    return pa.Array.from_buffers(column.type, len(column), [_bits(validity), values.buffers()[1]], offset=0)
+
+
+def _bits(booleans: pa.Array) -> pa.Buffer:
+    buffer: pa.Buffer = pa.array(booleans.to_numpy(zero_copy_only=False)).buffers()[1]
+    return buffer
 
 
 def duckdb_source(source: EngineSource, *, takes_all: bool = False) -> object:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from colonnade.query.plan import Plan
 
-BATCH_ROWS = 1 << 17
+SCAN_ROWS = 1 << 17
 
 
 class EngineSource(Protocol):
