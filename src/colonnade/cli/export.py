@@ -9,12 +9,11 @@ from pathlib import Path
 
 from colonnade.cli.answer import FINDINGS, FINE, print_json
 from colonnade.cli.choose import Access, Question, ReadOptions, batch_rows, question_of
-from colonnade.cli.output import chosen_format, stdout_sink
 from colonnade.cli.progress import counting_rows, ignore_progress
-from colonnade.cli.text import cell, open_console, plural
+from colonnade.cli.text import cell, open_console, plural, stdout_sink
 from colonnade.errors import UsageError
 from colonnade.model import Progress, TableText
-from colonnade.row_files.known import HDF5, named_format
+from colonnade.row_files.known import HDF5, chosen_format, named_format
 from colonnade.row_files.sinks import check_target, sink_of
 from colonnade.table.exporting import export, write_new_file
 from colonnade.table.show import size_text

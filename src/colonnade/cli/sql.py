@@ -9,13 +9,12 @@ import pyarrow as pa
 
 from colonnade.cli.answer import FINDINGS, FINE, print_json, stream_json
 from colonnade.cli.choose import Access
-from colonnade.cli.output import chosen_format, stdout_sink
-from colonnade.cli.text import cell, open_console, plural, say, show_rows_of, text_column
+from colonnade.cli.text import cell, open_console, plural, say, show_rows_of, stdout_sink, text_column
 from colonnade.connect.sql import answered
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.row_files.base import TextOptions
-from colonnade.row_files.known import HDF5, named_format
+from colonnade.row_files.known import HDF5, chosen_format, named_format
 from colonnade.row_files.plain import plain_records, plain_values
 from colonnade.row_files.sinks import check_target, sink_of
 from colonnade.table import open as open_file

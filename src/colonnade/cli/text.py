@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, TextIO
 
@@ -16,13 +18,16 @@ import click
 
 from colonnade.cli.answer import Facts, printable
 from colonnade.dataclass import dataclass
+from colonnade.errors import UsageError
 from colonnade.table.show import cell_text, size_text
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from rich.console import Console
     from rich.table import Table as Grid
     from rich.text import Text
 
+    from colonnade.row_files.sinks import ByteStream
     from colonnade.table import Column
 
 MOST_LINES = 500
@@ -275,3 +280,37 @@ def _row_lines(numbers: list[str], wide: int, columns: list[TextColumn]) -> Iter
     for at, number in enumerate(numbers):
         cells = [column.aligned(column.cells[at]) for column in columns]
         yield gap.join([click.style(number.rjust(wide), dim=True), *cells]).rstrip()
+
+
+# -- formats for programs --
+
+NOT_FOR_A_TERMINAL = ("arrow", "arrows", "parquet")
+
+
+@contextmanager
+def stdout_sink(form: str) -> Iterator[pa.NativeFile]:
+    """Where a format is printed. What is not text is refused on a terminal."""
+    from colonnade.row_files.sinks import pipe_sink
+
+    terminal = sys.stdout.isatty()
+    if terminal and form in NOT_FOR_A_TERMINAL:
+        raise UsageError(f"cannot write {form} to a terminal: give a file with -o, or pipe it to a program")
+    stream = sys.stdout.buffer
+    with pipe_sink(_Terminal(stream) if terminal else stream) as sink:
+        yield sink
+
+
+class _Terminal:
+    """A terminal: control characters in the output do not reach it raw."""
+
+    def __init__(self, stream: ByteStream) -> None:
+        self._stream = stream
+        self._decoder = getincrementaldecoder("utf-8")("backslashreplace")
+
+    def write(self, data: bytes) -> None:
+        text = self._decoder.decode(bytes(data))
+        safe = "".join(char if char in "\n\t" else printable(char) for char in text)
+        self._stream.write(safe.encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+
+    def flush(self) -> None:
+        self._stream.flush()

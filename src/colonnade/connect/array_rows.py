@@ -17,7 +17,7 @@ from colonnade.table import File
 
 PIECE_ELEMENTS = 1 << 17
 
-ArrayBox = tuple[slice, ...]
+ElementBox = tuple[slice, ...]
 
 
 class ArrayRows:
@@ -43,7 +43,7 @@ class ArrayRows:
             value = pa.array(values, self._kind, from_pandas=False)
             yield pa.RecordBatch.from_arrays([*columns, value], schema=self.schema)
 
-    def _read(self, box: ArrayBox) -> np.ndarray:
+    def _read(self, box: ElementBox) -> np.ndarray:
         dataset = self._dataset()
         dataset.check_readable(prod(part.stop - part.start for part in box))
         values = dataset.read_array(box)
@@ -68,7 +68,7 @@ def _arrow_type(dtype: np.dtype, path: str) -> pa.DataType:
     raise UnsupportedError(f"{path}: an array of {dtype} cannot be rows of a query. Read it through File.h5", path=path)
 
 
-def boxes(shape: tuple[int, ...], most: int) -> Iterator[ArrayBox]:
+def boxes(shape: tuple[int, ...], most: int) -> Iterator[ElementBox]:
     """Boxes that cover an array in C order, each of at most `most` elements."""
     if 0 in shape:
         return
@@ -86,7 +86,7 @@ def boxes(shape: tuple[int, ...], most: int) -> Iterator[ArrayBox]:
         )
 
 
-def _positions(box: ArrayBox) -> Iterator[Int64s]:
+def _positions(box: ElementBox) -> Iterator[Int64s]:
     """For each dimension the position of every element of a box."""
     lengths = [part.stop - part.start for part in box]
     for dimension, part in enumerate(box):
