@@ -17,8 +17,10 @@ from colonnade.model import ColumnInfo, shown_name
 from colonnade.sealed import Sealed
 
 if TYPE_CHECKING:
+    import duckdb
     import pandas
     import polars
+    import pyarrow.dataset
 
     from colonnade.columns.read import ColumnReader
     from colonnade.edit.create import WriteMode
@@ -485,6 +487,50 @@ class ReadableRows(Sealed):
             allow_reserved=allow_reserved,
         )  # fmt: skip
         write_query(self._query(), target, table, mode, options, progress)
+
+    def dataset(self, *, sql: bool = False, dictionaries: bool = False) -> pyarrow.dataset.Dataset:
+        """The rows as a pyarrow dataset: what scans it reads only the columns and chunks that it needs.
+
+        sql: filters mean what SQL means by them (NaN equals itself and is greater than all numbers), as DataFusion
+        expects. dictionaries: strings stored as categories become Arrow dictionaries.
+
+        >>> import pyarrow.compute as pc
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.dataset().to_table(columns=["ts"], filter=pc.field("energy") > 5).to_pydict()
+        {'ts': [2, 3]}
+        """
+        from colonnade.engines.dataset import TableDataset
+
+        n_fragments = self._file._n_threads if sql else 1  # DataFusion reads one fragment per thread
+        return TableDataset(self._query(), sql=sql, dictionaries=dictionaries, n_fragments=n_fragments)
+
+    def duckdb(self, con: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+        """The rows as a relation of DuckDB, whose columns and filters reach the file. con: None for the default
+        connection.
+
+        >>> import duckdb
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> events = cn.open_table("run.h5", "events").duckdb()
+        >>> duckdb.sql("select count(*), max(ts) from events where energy > 5").fetchall()
+        [(2, 3)]
+        """
+        from colonnade.engines.duckdb import relation
+
+        return relation(self._query(), con)
+
+    def lazy(self) -> polars.LazyFrame:
+        """The rows as a Polars LazyFrame, whose columns, filters and limits reach the file.
+
+        >>> import polars as pl
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> events = cn.open_table("run.h5", "events").lazy()
+        >>> events.filter(pl.col("energy") > 5).select("ts").collect().to_dict(as_series=False)
+        {'ts': [2, 3]}
+        """
+        from colonnade.engines.polars import lazy_frame
+
+        return lazy_frame(self._query())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         query = self._query()
