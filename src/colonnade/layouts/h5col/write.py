@@ -25,6 +25,7 @@ from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import replace
 from colonnade.errors import UnsupportedError, UsageError
 from colonnade.h5.links import rename, unlink
+from colonnade.layouts import revision_tables
 from colonnade.layouts.h5col import LAYOUT, names
 from colonnade.layouts.h5col.counts import count_of
 from colonnade.layouts.h5col.describe import open_column
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
 sidecars: NewSidecars | None = None
 check_name = names.check_name
+check_members, reorder_columns = revision_tables.check_members, revision_tables.reorder_columns
+make_group, needs_large_attributes = revision_tables.make_group, revision_tables.needs_large_attributes
 
 
 # -- new tables --

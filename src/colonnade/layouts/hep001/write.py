@@ -22,6 +22,7 @@ from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import replace
 from colonnade.errors import UsageError
 from colonnade.h5.links import rename, unlink
+from colonnade.layouts import revision_tables
 from colonnade.layouts.hep001 import LAYOUT, names
 from colonnade.layouts.hep001.describe import open_column
 from colonnade.layouts.revision_tables import (
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 
 sidecars: NewSidecars | None = None
 check_name = names.check_name
+check_members, reorder_columns = revision_tables.check_members, revision_tables.reorder_columns
+make_group, needs_large_attributes = revision_tables.make_group, revision_tables.needs_large_attributes
 
 
 def check_can_change(_group: Group, _info: TableInfo) -> None:
