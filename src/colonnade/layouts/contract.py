@@ -56,9 +56,6 @@ class Describe(Protocol):
         """The dataset with the rows of a column, and its companion dataset (categories, mask, heap, or the elements of
         lists) or None."""
 
-    def unread_attributes(self, group: Group, /) -> dict[str, object]:
-        """The attributes of the group that have no meaning in this layout."""
-
 
 class NewWriter(Protocol):
     """Writes a new column: start, then write, then finish."""

@@ -11,7 +11,7 @@ from typing import Literal
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
-from colonnade.model import DatasetInfo
+from colonnade.model import DatasetInfo, TableInfo
 from colonnade.nodes import Dataset, Group
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.paths import is_dataset, join_path
@@ -89,6 +89,29 @@ class RawNode:
     @property
     def length(self) -> int:
         return self.stored.shape[0] if self.stored is not None and self.stored.shape else 0
+
+
+class RawTableNode(RawNode):
+    """A group that is a table, and the description that readers get.
+
+    counted: the attributes that the layout gives a table. values: whether rules may read values. bytes_read: the stored
+    size of those that they have read.
+    """
+
+    counted: tuple[str, ...] = ()
+
+    def __init__(self, group: Group, path: str, info: TableInfo, values: bool) -> None:
+        super().__init__(group, path, "group")
+        self.group, self.info, self.values = group, info, values
+        self.bytes_read = 0
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.info.members)
+
+    @property
+    def n_attributes(self) -> int:
+        return sum(self.attribute(name) is not None for name in self.counted)
 
 
 def stored_as(attribute: Attribute | None) -> str:
