@@ -298,3 +298,29 @@ def test_what_an_index_claims_after_its_last_row_is_not_gone_through(
         assert [index.trusted for index in file["t"].indexes] == [True]
         assert file["t"].where("x == 2").count() == 20
     assert n_digests
+
+
+def test_values_that_were_never_written_are_not_looked_up_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of a few KB may claim millions of strings, each of them empty."""
+    from colonnade.format.global_heap import GlobalHeap
+
+    n_rows, lists = 200_000, h5py.vlen_dtype("i4")
+    with h5py.File(tmp_path / "a.h5", "w") as h5:
+        group = h5.create_group("t")
+        group.attrs.update({"CLASS": np.bytes_(b"COLUMN_TABLE"), "VERSION": np.bytes_(b"1.0")})
+        group.attrs["column-order"] = np.array([b"text", b"list"])
+        for name, kind in (("text", h5py.string_dtype()), ("list", lists)):
+            group.create_dataset(name, (n_rows,), kind, chunks=(1000,), maxshape=(None,))
+        group["text"][7], group["list"][7] = "seven", [7]
+    n_read: list[bytes] = []
+    read = GlobalHeap.read
+    monkeypatch.setattr(
+        GlobalHeap, "read", lambda self, reference, size: n_read.append(reference) or read(self, reference, size)
+    )  # type: ignore[func-returns-value]
+    with cn.open(tmp_path / "a.h5", library="never") as file:
+        found = file["t"].to_arrow()
+    assert found["text"].to_pylist() == ["seven" if row == 7 else "" for row in range(n_rows)]
+    assert found["list"].to_pylist() == [[7] if row == 7 else [] for row in range(n_rows)]
+    assert len(n_read) < 10
