@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -324,3 +325,31 @@ def test_values_that_were_never_written_are_not_looked_up_one_by_one(
     assert found["text"].to_pylist() == ["seven" if row == 7 else "" for row in range(n_rows)]
     assert found["list"].to_pylist() == [[7] if row == 7 else [] for row in range(n_rows)]
     assert len(n_read) < 10
+
+
+@pytest.mark.parametrize(
+    "what", ["nothing", "an empty file", "a folder", "other bytes", "a damaged superblock", "a pipe"]
+)
+def test_what_is_not_hdf5_is_refused_without_libhdf5(what: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    if what == "a folder":
+        path.mkdir()
+    elif what == "a pipe":
+        os.mkfifo(path)
+    elif what != "nothing":
+        with h5py.File(path, "w") as h5:
+            h5["x"] = 1
+        data = path.read_bytes()
+        other = {"other bytes": b"x" * 5000, "a damaged superblock": data[:8] + b"\xff" * 88 + data[96:]}
+        path.write_bytes(other.get(what, b""))
+    code = f"""
+import sys
+import colonnade as cn
+for library in ("never", "auto"):
+    try:
+        cn.open({str(path)!r}, library=library)
+    except (cn.errors.ColonnadeError, FileNotFoundError):
+        print("h5py" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split()[0] == "False" and len(done.stdout.split()) == 2
