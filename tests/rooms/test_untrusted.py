@@ -353,3 +353,16 @@ for library in ("never", "auto"):
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split()[0] == "False" and len(done.stdout.split()) == 2
+
+
+def test_a_directory_of_artifactdb_is_read_without_libhdf5(tmp_path: Path) -> None:
+    cn.write(tmp_path / "frame", {"x": [1, 2], "s": ["a", "b"]}, layout="artifactdb", directory=True)
+    code = f"""
+import sys
+import colonnade as cn
+with cn.open({str(tmp_path / "frame")!r}, library="never") as file:
+    [name] = file.tables()
+    print(file[name].to_arrow().num_rows, "h5py" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["2", "False"]
