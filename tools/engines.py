@@ -13,7 +13,7 @@ OLDEST = {
     "duckdb": "1.4.0",
     "polars": "1.34.0",
     "pyarrow": "21.0.0",
-    "datafusion": "50.0.0",
+    "datafusion": "55.0.0",  # before, 0.0 and -0.0 differ
     "ibis-framework[duckdb,polars]": "11.0.0",
     "narwhals": "2.0.0",
 }
