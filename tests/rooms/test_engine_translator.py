@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import colonnade as cn
-from colonnade.engines.superset import Superset, Translator, all_of, any_of
+from colonnade.engines.superset import UNKNOWN, Superset, Translator, all_of, any_of
 from colonnade.predicate.expressions import Operator
 from colonnade.predicate.tree import Compare, Not
 
@@ -117,3 +117,14 @@ def test_names_that_two_columns_share_are_not_translated() -> None:
     assert translator.name_of("b") == "y"
     with pytest.raises(KeyError):
         translator.compared("a", "==", pa.scalar(1), negated=False)
+
+
+def test_values_of_other_types_are_left_to_the_engine() -> None:
+    schema = pa.schema({"naive": pa.timestamp("us"), "zoned": pa.timestamp("us", "UTC"), "s": pa.string()})
+    translator = Translator(schema, nan_is_greatest=False)
+    naive, zoned = pa.scalar(5, pa.timestamp("us")), pa.scalar(5, pa.timestamp("us", "Europe/Berlin"))
+    assert translator.compared("naive", "<", zoned, negated=False) == UNKNOWN
+    assert translator.compared("zoned", "<", naive, negated=False) == UNKNOWN
+    assert translator.compared("zoned", "<", zoned, negated=False).exact
+    assert translator.compared("s", "==", pa.scalar(b"a"), negated=False) == UNKNOWN
+    assert translator.is_in("s", pa.array([1]), negated=False, null_is_false=True) == UNKNOWN
