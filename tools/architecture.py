@@ -53,6 +53,8 @@ ONLY_IN = {
     "pandas": ("exchange",),
     "polars": ("exchange", "engines"),
     "duckdb": ("engines", "connect"),
+    "dask": ("exchange", "anndata"),
+    "xarray": ("exchange",),
     "scipy": ("sparse", "anndata"),
     "awkward": ("anndata",),
     "anndata": ("connect",),

@@ -15,7 +15,7 @@ import pytest
 import colonnade as cn
 from colonnade.engines.duckdb import duckdb_source
 from tests.laws.engine_predicates import arrow_filter, polars_filter, sql_filter
-from tests.rooms.engine_rows import recorded_supersets, write_rows
+from tests.rooms.engine_rows import needs_lazy, recorded_supersets, write_rows
 
 N_FILTERS = int(os.environ.get("COLONNADE_FILTERS", "300"))  # of each engine
 
@@ -68,6 +68,7 @@ def test_duckdb(opened: tuple[pa.Table, cn.Table], source: str) -> None:
         assert sum(superset.rows is not True for superset in supersets) > N_FILTERS / 3
 
 
+@needs_lazy
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
 def test_polars(opened: tuple[pa.Table, cn.Table], engine: str) -> None:
     rows, table = opened

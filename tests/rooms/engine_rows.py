@@ -11,13 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
+import pytest
 
 import colonnade as cn
 from colonnade.engines import arrow_filter, duckdb, polars
 from colonnade.engines.superset import Superset
 
 N_ROWS, CHUNK_ROWS = 2500, 128
+# Polars before 1.34 has no sources written in Python that it gives its filters.
+needs_lazy = pytest.mark.skipif(tuple(map(int, pl.__version__.split(".")[:2])) < (1, 34), reason="needs Polars 1.34")
 INF, NAN = float("inf"), float("nan")
 
 

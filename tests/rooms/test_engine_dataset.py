@@ -19,7 +19,7 @@ import pytest
 import colonnade as cn
 from colonnade.engines.dataset import RowsFragment, TableDataset, TableScanner
 from colonnade.errors import ConflictError
-from tests.rooms.engine_rows import N_ROWS, write_rows
+from tests.rooms.engine_rows import N_ROWS, needs_lazy, write_rows
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +88,7 @@ def test_every_member_answers_or_raises(path: Path) -> None:
     assert run_alone(path, code) == "alive\n"
 
 
+@needs_lazy
 def test_a_limit_ends_well(path: Path) -> None:
     """An engine that stops early leaves a stream that is not read to its end."""
     code = """
@@ -119,6 +120,7 @@ def test_it_answers_as_pyarrow_does(table: cn.Table) -> None:
     assert sorted(joined.to_table()["y"].to_pylist(), key=str) == [7, None, None]
 
 
+@needs_lazy
 def test_rows_of_a_query(table: cn.Table) -> None:
     """Queries, limits, orders and computed columns are sources as tables are."""
     first = table.where("rid >= 10").head(5)
@@ -135,6 +137,7 @@ def test_rows_of_a_query(table: cn.Table) -> None:
     assert relation is not None
 
 
+@needs_lazy
 def test_empty_tables(tmp_path: Path) -> None:
     cn.write(tmp_path / "x.h5", {"a": pa.array([], pa.int64()), "s": pa.array([], pa.string())}, "t")
     with cn.open(tmp_path / "x.h5") as file:
@@ -147,6 +150,7 @@ def test_empty_tables(tmp_path: Path) -> None:
         assert relation is not None
 
 
+@needs_lazy
 def test_names_that_are_not_identifiers(tmp_path: Path) -> None:
     cn.write(tmp_path / "x.h5", {"größe": [1, 2], "a b": [3, 4], "x.y": [5, 6], "or": [7, 8]}, "t")
     with cn.open(tmp_path / "x.h5") as file:
@@ -160,6 +164,7 @@ def test_names_that_are_not_identifiers(tmp_path: Path) -> None:
             assert relation is not None
 
 
+@needs_lazy
 def test_a_change_in_between_is_an_error(tmp_path: Path) -> None:
     """Of a scan that has begun; the next question sees the new rows."""
     path = tmp_path / "rows.h5"

@@ -20,7 +20,7 @@ from colonnade.engines.arrow_filter import ArrowFilter
 from colonnade.engines.duckdb import duckdb_source
 from colonnade.engines.polars import polars_superset
 from colonnade.engines.superset import UNKNOWN, Superset, is_widened
-from tests.rooms.engine_rows import INF, NAN, recorded_supersets, write_rows
+from tests.rooms.engine_rows import INF, NAN, needs_lazy, recorded_supersets, write_rows
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +35,7 @@ def arrow_superset(rows: pa.Table, expression: Any, sql: bool = False) -> Supers
     return ArrowFilter(expression, rows.schema, sql=sql).superset
 
 
+@needs_lazy
 def test_1_what_is_not_exact_is_filtered_again(opened: tuple[pa.Table, cn.Table]) -> None:
     rows, table = opened
     wanted = (pc.field("i32") > 0) & (pc.add(pc.field("i8"), 1) > 1)
@@ -68,6 +69,7 @@ def test_2_nan_equals_nothing_in_pyarrow(opened: tuple[pa.Table, cn.Table]) -> N
             assert table.dataset().to_table(filter=wanted)["rid"].to_pylist() == expected
 
 
+@needs_lazy
 @pytest.mark.parametrize("name", ["f32", "f64"])
 @pytest.mark.parametrize("value", [INF, -INF, NAN, -0.0])
 def test_3_infinities_and_nan_are_null_in_json_of_polars(
@@ -83,6 +85,7 @@ def test_3_infinities_and_nan_are_null_in_json_of_polars(
         assert lazy.filter(wanted).collect()["rid"].to_list() == frame.filter(wanted)["rid"].to_list(), str(wanted)
 
 
+@needs_lazy
 def test_4_literals_of_float32_are_rounded(opened: tuple[pa.Table, cn.Table]) -> None:
     rows, table = opened
     frame = pl.DataFrame(rows)
@@ -115,6 +118,7 @@ def test_6_literals_that_pyarrow_cannot_cast_are_no_obstacle(opened: tuple[pa.Ta
     assert table.dataset().to_table(filter=pc.field("u64") > 5)["rid"].to_pylist() == expected
 
 
+@needs_lazy
 def test_7_when_takes_otherwise_for_an_unknown_test(opened: tuple[pa.Table, cn.Table]) -> None:
     rows, table = opened
     frame, condition = pl.DataFrame(rows), pl.col("i32") > 0
@@ -173,6 +177,7 @@ def test_12_like_of_dictionaries(opened: tuple[pa.Table, cn.Table]) -> None:
     assert answer["k"].to_pylist() == expected["k"].to_pylist() and answer["rid"].equals(expected["rid"])
 
 
+@needs_lazy
 def test_13_wide_integers_against_floats_are_left_to_the_engine(opened: tuple[pa.Table, cn.Table]) -> None:
     rows, table = opened
     assert arrow_superset(rows, pc.field("i64") > 2.0**53) is UNKNOWN

@@ -5,15 +5,15 @@ from __future__ import annotations
 import doctest
 from pathlib import Path
 
-import polars.io.plugins
 import pytest
 
 import colonnade as cn
+from tests.rooms.engine_rows import needs_lazy
 
 PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
 
 
-@pytest.mark.skipif(not hasattr(polars.io.plugins, "register_io_source"), reason="needs Polars 1.34")
+@needs_lazy
 def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = PAGE.read_text().replace("```python\n", "").replace("\n```\n", "\n\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ from colonnade.errors import ColumnNotFound, CorruptError, TableNotFound, UsageE
 from tests.rooms.test_cli import call, call_json
 
 N_ROWS = 1000
+needs_sources = pytest.mark.skipif(importlib.util.find_spec("duckdb._sources") is None, reason="needs DuckDB 2.0")
 
 
 @pytest.fixture
@@ -180,6 +182,7 @@ def test_only_the_tables_that_are_named_are_opened(path: Path, monkeypatch: pyte
     assert opened == ["/events"]
 
 
+@needs_sources
 def test_damage_is_reported_as_such(tmp_path: Path) -> None:
     """An error while DuckDB reads is the error of the file, not its text."""
     path = tmp_path / "x.h5"
@@ -194,6 +197,7 @@ def test_damage_is_reported_as_such(tmp_path: Path) -> None:
         cn.sql("select sum(a) from t", path)
 
 
+@needs_sources
 def test_types_that_duckdb_cannot_read(tmp_path: Path) -> None:
     data = {
         "half": pa.array([1.5, None], pa.float16()),
