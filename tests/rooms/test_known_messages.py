@@ -10,7 +10,7 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import CorruptError
-from colonnade.format import known
+from colonnade.format import source as known
 from colonnade.format.dataspace import decode_dataspace
 from colonnade.format.datatype import decode_datatype
 from colonnade.format.links import SymbolTables

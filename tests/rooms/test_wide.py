@@ -18,7 +18,7 @@ from h5py import h5a, h5f
 import colonnade as cn
 from colonnade import limits
 from colonnade.format import attributes as stored_attributes
-from colonnade.format import known
+from colonnade.format import source as known
 from colonnade.format.source import Fields
 from colonnade.h5 import datasets
 from colonnade.h5.handles import LibraryDataset, LibraryGroup

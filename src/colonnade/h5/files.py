@@ -309,7 +309,7 @@ class FileHandle:
         return JournaledBytes(self._journaled, self.name)
 
     def change_bytes(self, work: Callable[[JournaledFile], None]) -> None:
-        """Let `work` change bytes of the file past HDF5, which looks at it anew afterwards; no commit yet.
+        """Let `work` change bytes of the file past HDF5, which looks at it again afterwards; no commit yet.
 
         Handles of the file are void afterwards.
         """
