@@ -19,6 +19,7 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError
+from colonnade.h5 import capi
 
 FOLDER = Path(__file__).parent / "h5col"
 FILES: dict[str, Any] = json.loads((FOLDER / "manifest.json").read_text())["files"]
@@ -31,6 +32,7 @@ WITH_QUERIES = [(file, path) for file, path in TABLES if "queries" in FILES[file
 ALLOWED = {("/mask_integers", "l")}  # the manifest allows to refuse the column
 NOT_A_TABLE = {"/class_lower", "/class_blank", "/class_on_dataset", "/list_alone"}
 NOT_READ = {"/v2", "/v10", "/v_huge"}
+OF_HDF5_2 = {"wrong_2_rules.h5", "wrong_1_false_indexes.h5"}  # with a table of such a datatype
 NO_LENGTH = {"/nrows_negative", "/nrows_text", "/huge_nrows"}
 
 
@@ -64,6 +66,12 @@ def copy_of(file: str, folder: Path) -> Path:
     return Path(shutil.copy(FOLDER / file, folder / file))
 
 
+def copy_to_change(file: str, folder: Path) -> Path:
+    if int(capi.hdf5_version().partition(".")[0]) < 2 and file in OF_HDF5_2:
+        pytest.skip("HDF5 2.0 wrote datatypes that the HDF5 of this h5py cannot open, see test_newer_datatypes.py")
+    return copy_of(file, folder)
+
+
 @pytest.mark.parametrize("file", FILES)
 def test_the_files_are_those_of_the_manifest(file: str) -> None:
     data = (FOLDER / file).read_bytes()
@@ -90,7 +98,7 @@ def test_every_column_is_read_by_value(file: str, path: str, library: Any) -> No
 @pytest.mark.parametrize(("file", "path"), WITH_VALUES)
 def test_rows_are_read_alone_and_in_files_open_for_changes(file: str, path: str, tmp_path: Path) -> None:
     wanted = expected(file, path)["values"]
-    with cn.open(copy_of(file, tmp_path), "r+") as opened:
+    with cn.open(copy_to_change(file, tmp_path), "r+") as opened:
         table = opened[path]
         for name in table.info.by_name:
             if name not in wanted or (path, name) in ALLOWED:
@@ -333,7 +341,7 @@ def test_the_smallest_table_has_no_findings(tmp_path: Path) -> None:
     [("/order_misses", "JT5"), ("/order_unknown", "JT5"), ("/orphan_categories", "JK4"), ("/label_differs", "JI3")],
 )
 def test_fix_corrects_what_needs_no_data(path: str, rule: str, tmp_path: Path) -> None:
-    copy = copy_of("wrong_2_rules.h5", tmp_path)
+    copy = copy_to_change("wrong_2_rules.h5", tmp_path)
     before = expected("wrong_2_rules.h5", path)["values"]
     with cn.open(copy, "r+") as opened:
         assert rule in {finding.rule for finding in cn.check(opened, path)}
@@ -344,8 +352,8 @@ def test_fix_corrects_what_needs_no_data(path: str, rule: str, tmp_path: Path) -
 
 
 def test_fix_builds_stale_and_false_indexes_again(tmp_path: Path) -> None:
-    for file in ("09_tokens.h5", "wrong_1_false_indexes.h5"):
-        copy = copy_of(file, tmp_path)
+    for file in ("wrong_1_false_indexes.h5", "09_tokens.h5"):
+        copy = copy_to_change(file, tmp_path)
         with cn.open(copy, "r+") as opened:
             cn.fix(opened)
         with cn.open(copy) as opened:

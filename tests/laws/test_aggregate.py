@@ -502,6 +502,9 @@ def test_few_odd_values_in_every_way(seed: int) -> None:
 
 
 PEER_KEYS = [pa.int8(), pa.uint16(), pa.int64(), pa.bool_(), pa.string(), pa.timestamp("us"), pa.date32()]
+NO_NUMBERS = pa.table({"k": [1], "v": [math.nan]}).group_by("k").aggregate([("v", "min")])
+LOSES_NAN = NO_NUMBERS["v_min"].to_pylist() != [None] and not math.isnan(NO_NUMBERS["v_min"][0].as_py())
+"""Whether this Arrow takes inf for the least of a group of nothing but NaN, as Arrow 21 does."""
 PEER_VALUES = [pa.int8(), pa.int32(), pa.uint8(), pa.float32(), pa.float64(), pa.bool_()]
 
 
@@ -529,6 +532,8 @@ def test_arrow_groups_the_same(data: st.DataObject) -> None:
     for name in FUNCTIONS:
         assert got[name].type == peer[f"v_{name}"].type
         for mine, other in zip(got[name].to_pylist(), peer[f"v_{name}"].to_pylist(), strict=True):
+            if LOSES_NAN and name in ("min", "max") and isinstance(mine, float) and math.isnan(mine):
+                continue
             assert is_close(mine, other, size if name in ("sum", "mean") else 0.0), name
 
 

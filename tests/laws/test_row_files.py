@@ -71,6 +71,8 @@ def test_a_table_goes_through_two_formats_and_comes_back(
 ) -> None:
     folder: Path = tmp_path_factory.mktemp("pairs")
     begin, end = folder / "a.h5", folder / "b.h5"
+    if "parquet" in (first, second):
+        table = table.select([field.name for field in table.schema if arrow_reads_back(field.type)])
     try:
         cn.write(begin, table, "t", title="A title")
     except (cn.errors.DataError, cn.errors.UnsupportedError):
@@ -100,6 +102,20 @@ def test_a_table_goes_through_two_formats_and_comes_back(
                 categories = [cn.open_table(path, "t")[name].categories for path in (begin, end)]
                 first_ones, last_ones = ([] if each is None else plain(pa.chunked_array([each])) for each in categories)
                 assert repr(first_ones) == repr(last_ones)
+
+
+def arrow_reads_back(kind: pa.DataType) -> bool:
+    """Before Arrow 26 it refuses Parquet files of its own: fixed lists with missing ones, times in lists and structs."""
+    inside = leaves([kind])
+    is_fixed = pa.types.is_fixed_size_list(kind) or any(map(pa.types.is_fixed_size_list, parts_of(kind)))
+    is_time = inside != [kind] and any(map(pa.types.is_temporal, inside))
+    return int(pa.__version__.partition(".")[0]) >= 26 or not (is_fixed or is_time)
+
+
+def parts_of(kind: pa.DataType) -> list[pa.DataType]:
+    """All types inside a type, at any depth."""
+    children = [kind.field(number).type for number in range(kind.num_fields)]
+    return children + [part for child in children for part in parts_of(child)]
 
 
 def leaves(kinds: Any) -> list[pa.DataType]:

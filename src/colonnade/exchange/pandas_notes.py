@@ -64,10 +64,14 @@ def note_of(field: pa.Field) -> Note:
     return read_note((field.metadata or {}).get(KEY))
 
 
+def _is_period(dtype: str) -> bool:
+    return dtype.startswith("period[") and dtype.endswith("]")
+
+
 def meaning(note: Note) -> str | None:
     """The meaning of a column's values if their Arrow type does not express it; otherwise None."""
     dtype = str(note.get("dtype"))
-    if dtype.startswith("period["):
+    if _is_period(dtype):
         return dtype
     return f"interval closed {note.get('closed')}" if dtype == "interval" else None
 
@@ -93,7 +97,7 @@ def _described(field: pa.Field, note: Note, labels: Sequence[str]) -> Note:
     dtype = str(note.get("dtype"))
     fits = dtype in MASKED_TYPES and MASKED_TYPES[dtype] == field.type
     fits |= dtype in STRING_TYPES[:3] and bool(pa.types.is_string(field.type))
-    fits |= dtype.startswith("period[") and field.type == pa.int64()
+    fits |= _is_period(dtype) and field.type == pa.int64()
     name = label_name(field.name, note, labels) if field.name in labels else field.name
     return {
         "name": None if name is None else str(name),
@@ -143,7 +147,7 @@ def _note_of_entry(entry: Mapping[str, Json], schema: pa.Schema) -> Note:
         return {}
     if dtype == "string":
         return {"dtype": "string[python]"}
-    if dtype in MASKED_TYPES or (dtype in STRING_TYPES and dtype != "str") or dtype.startswith("period["):
+    if dtype in MASKED_TYPES or (dtype in STRING_TYPES and dtype != "str") or _is_period(dtype):
         return {"dtype": dtype}
     if dtype.startswith("interval[") and dtype.endswith("]"):
         return {"dtype": "interval", "closed": dtype[:-1].rsplit(", ", 1)[-1]}

@@ -26,7 +26,7 @@ from colonnade.h5.filters import describe_filters, load_filters, require_filters
 from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
 from colonnade.h5.vetting import creation_of, guarded, lists_wrong_chunks, raw_bytes, size_in_file, vet_fill
 from colonnade.model import FilterInfo
-from colonnade.nodes import DatasetHandle, H5Dataset, H5Node
+from colonnade.nodes import DatasetHandle, H5Node
 from colonnade.nodes.chunk_source import FARTHEST
 from colonnade.nodes.damage import hdf5_errors, raise_lack
 from colonnade.nodes.elements import TEXT_BYTES, as_strings, box_of, claims_too_much
@@ -49,49 +49,57 @@ def path_of(node: H5Node) -> str:
         return "?"
 
 
+def _name_of(dataset: DatasetHandle) -> str:
+    """As `path_of`, of a handle."""
+    try:
+        return decode_name(h5i.get_name(dataset) or b"?")
+    except hdf5_errors():
+        return "?"
+
+
 @contextmanager
-def _header_of(dataset: H5Dataset) -> Iterator[None]:
+def _header_of(dataset: DatasetHandle) -> Iterator[None]:
     """Errors of h5py about a header that makes no sense come out as CorruptError."""
     try:
         yield
     except hdf5_errors() as error:
         raise_lack(error)
-        raise CorruptError(f"the header cannot be read: {error}", path=path_of(dataset)) from error
+        raise CorruptError(f"the header cannot be read: {error}", path=_name_of(dataset)) from error
 
 
-def is_null(dataset: H5Dataset) -> bool:
+def is_null(dataset: DatasetHandle) -> bool:
     """Whether the dataset holds nothing, not even an element."""
     with _header_of(dataset):
-        return bool(dataset.id.get_space().get_simple_extent_type() == h5s.NULL)
+        return bool(dataset.get_space().get_simple_extent_type() == h5s.NULL)
 
 
-def shape_of(dataset: H5Dataset) -> tuple[int, ...]:
+def shape_of(dataset: DatasetHandle) -> tuple[int, ...]:
     """The dataset's shape, () of a scalar and of one that holds nothing."""
     with _header_of(dataset):
-        return tuple(dataset.id.get_space().get_simple_extent_dims() or ())
+        return tuple(dataset.get_space().get_simple_extent_dims() or ())
 
 
-def dtype_of(dataset: H5Dataset) -> np.dtype:
+def dtype_of(dataset: DatasetHandle) -> np.dtype:
     """The dtype h5py reads the dataset as."""
     try:
         found: np.dtype = dataset.dtype
     except hdf5_errors() as error:
         raise UnsupportedError(
-            f"{path_of(dataset)} has a datatype that h5py does not know: {error}",
+            f"{_name_of(dataset)} has a datatype that h5py does not know: {error}",
             feature="datatype",
-            path=path_of(dataset),
+            path=_name_of(dataset),
         ) from error
-    if not can_be_converted(describe_type(dataset.id.get_type())):
+    if not can_be_converted(describe_type(dataset.get_type())):
         raise UnsupportedError(
-            f"{path_of(dataset)} has a datatype with numbers of more bits than their bytes have",
+            f"{_name_of(dataset)} has a datatype with numbers of more bits than their bytes have",
             feature="datatype",
-            path=path_of(dataset),
+            path=_name_of(dataset),
         )
     if _overlaps(found):
         raise UnsupportedError(
-            f"{path_of(dataset)} has members of a compound that h5py takes to be longer than they are",
+            f"{_name_of(dataset)} has members of a compound that h5py takes to be longer than they are",
             feature="datatype",
-            path=path_of(dataset),
+            path=_name_of(dataset),
         )
     return found
 
@@ -108,62 +116,64 @@ def _overlaps(dtype: np.dtype) -> bool:
     )
 
 
-def check_readable(dataset: H5Dataset, count: int) -> None:
+def check_readable(dataset: DatasetHandle, count: int) -> None:
     """Refuse a dataset whose elements are not to be read, or that claims `count` of them without storing them."""
     dtype = dtype_of(dataset)
     if is_null(dataset):
-        raise FormatError(f"{path_of(dataset)} holds nothing, not even an element", path=path_of(dataset))
+        raise FormatError(f"{_name_of(dataset)} holds nothing, not even an element", path=_name_of(dataset))
     claimed = count * max(dtype.itemsize, TEXT_BYTES if dtype.kind in "SO" else 1)
     with _header_of(dataset):
-        vet_fill(dataset.id)
-        if creation_of(dataset.id).get_layout() != h5d.CHUNKED:
-            check_rows(dataset.id)
-            vet_run(dataset.id, describe_type(dataset.id.get_type()))
-        stored, filters = _stored_bytes(dataset.id), describe_filters(creation_of(dataset.id))
-        if dataset.chunks and stored:  # of a chunk that is stored, the library makes all
-            claimed = max(claimed, prod(dataset.chunks) * max(dtype.itemsize, 1))
-            _check_chunks(dataset, count)
+        vet_fill(dataset)
+        if creation_of(dataset).get_layout() != h5d.CHUNKED:
+            check_rows(dataset)
+            vet_run(dataset, describe_type(dataset.get_type()))
+        creation = creation_of(dataset)
+        stored, filters = _stored_bytes(dataset), describe_filters(creation)
+        if creation.get_layout() == h5d.CHUNKED and stored:  # of a chunk that is stored, the library makes all
+            cells = prod(creation.get_chunk())
+            claimed = max(claimed, cells * max(dtype.itemsize, 1))
+            _check_chunks(dataset, count, cells)
     if claims_too_much(claimed, stored, bool(filters)):
         raise UnsupportedError(
-            f"{path_of(dataset)} claims {claimed:,} bytes, {stored:,} are stored: it is not read",
+            f"{_name_of(dataset)} claims {claimed:,} bytes, {stored:,} are stored: it is not read",
             feature="arrays of which most was never written",
-            path=path_of(dataset),
+            path=_name_of(dataset),
         )
 
 
-def _check_chunks(dataset: H5Dataset, count: int) -> None:
+def _check_chunks(dataset: DatasetHandle, count: int, chunk_cells: int) -> None:
     """Refuse a dataset that claims very many chunks and has few: the library takes two KiB for each it looks for."""
-    most = -(-count // max(prod(dataset.chunks or ()), 1))
-    if most > MOST_CHUNKS and most > FEWEST_STORED * dataset.id.get_num_chunks():
+    most = -(-count // max(chunk_cells, 1))
+    if most > MOST_CHUNKS and most > FEWEST_STORED * dataset.get_num_chunks():
         raise UnsupportedError(
-            f"{path_of(dataset)} claims {most:,} chunks, few of which are stored: it is not read",
+            f"{_name_of(dataset)} claims {most:,} chunks, few of which are stored: it is not read",
             feature="arrays of which most was never written",
-            path=path_of(dataset),
+            path=_name_of(dataset),
         )
 
 
-def read_checked(dataset: H5Dataset, part: tuple[slice, ...] = ()) -> np.ndarray:
+def read_checked(dataset: DatasetHandle, part: tuple[slice, ...] = ()) -> np.ndarray:
     """As `read_array`, of a dataset that `check_readable` has let pass: for those that are read by many parts."""
     dtype, box = dtype_of(dataset), box_of(shape_of(dataset), part)
     with _header_of(dataset):
-        filters = describe_filters(creation_of(dataset.id))
+        filters = describe_filters(creation_of(dataset))
     load_filters(filters)
     try:
-        own = read_box(dataset.id, dtype, filters, box, path_of(dataset)) if _is_plain(box) else None
+        own = read_box(dataset, dtype, filters, box, _name_of(dataset)) if _is_plain(box) else None
         read = _read_by_library(dataset, part, filters) if own is None else own
     except hdf5_errors() as error:
         raise_lack(error)
-        require_filters(filters, path_of(dataset))
-        raise CorruptError(f"the dataset cannot be read: {error}", path=path_of(dataset)) from error
-    return with_texts(read, dtype, path_of(dataset))
+        require_filters(filters, _name_of(dataset))
+        raise CorruptError(f"the dataset cannot be read: {error}", path=_name_of(dataset)) from error
+    return with_texts(read, dtype, _name_of(dataset))
 
 
-def _read_by_library(dataset: H5Dataset, part: tuple[slice, ...], filters: Sequence[FilterInfo]) -> np.ndarray:
+def _read_by_library(dataset: DatasetHandle, part: tuple[slice, ...], filters: Sequence[FilterInfo]) -> np.ndarray:
     """A part as h5py reads it; elements of variable length with unknown filters come from a guarded file."""
     if not dtype_of(dataset).hasobject or Pipeline(filters, 1).is_known:
-        return np.asarray(dataset[part])
-    with guarded(dataset.id) as twin:
-        return np.asarray((dataset if twin is None else h5py.Dataset(twin))[part])
+        return np.asarray(h5py.Dataset(dataset)[part])
+    with guarded(dataset) as twin:
+        return np.asarray(h5py.Dataset(dataset if twin is None else twin)[part])
 
 
 def _stored_bytes(dataset: DatasetHandle) -> int:

@@ -10,7 +10,6 @@ from collections.abc import Container, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, cast
 
-import h5py
 import numpy as np
 from h5py import h5d, h5g, h5i
 
@@ -161,11 +160,11 @@ class LibraryDataset(_LibraryNode, h5d.DatasetID):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return arrays.shape_of(h5py.Dataset(self))
+        return arrays.shape_of(self)
 
     @property
     def is_null(self) -> bool:
-        return arrays.is_null(h5py.Dataset(self))
+        return arrays.is_null(self)
 
     @property
     def chunk_shape(self) -> tuple[int, ...] | None:
@@ -204,13 +203,13 @@ class LibraryDataset(_LibraryNode, h5d.DatasetID):
         return datasets.read_matrix(self, rows, columns)
 
     def array_dtype(self) -> np.dtype:
-        return arrays.dtype_of(h5py.Dataset(self))
+        return arrays.dtype_of(self)
 
     def check_readable(self, count: int) -> None:
-        arrays.check_readable(h5py.Dataset(self), count)
+        arrays.check_readable(self, count)
 
     def read_array(self, part: tuple[slice, ...] = ()) -> np.ndarray:
-        return arrays.read_checked(h5py.Dataset(self), part)
+        return arrays.read_checked(self, part)
 
     @classmethod
     def of(cls, handle: DatasetHandle) -> LibraryDataset:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from colonnade import compute as pc
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
 from colonnade.exchange.sources import SOURCE_BATCH_ROWS, RowStream
@@ -160,4 +161,7 @@ def _restored(array: pa.Array, field: pa.Field) -> pa.Array:
         coded = array if pa.types.is_dictionary(array.type) else array.cast(kind.value_type).dictionary_encode()
         codes = coded.indices.cast(kind.index_type)
         return pa.DictionaryArray.from_arrays(codes, coded.dictionary, ordered=kind.ordered)
+    if array.null_count and pa.types.is_temporal(array.type):  # Arrow 21 looks at what happens to be in missing rows
+        known = pc.fill_null(array, pa.scalar(0, array.type)).cast(kind)
+        return pc.if_else(array.is_valid(), known, pa.scalar(None, kind))
     return array.cast(kind)
