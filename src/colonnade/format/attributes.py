@@ -25,8 +25,7 @@ from colonnade.format.datatype import decode_datatype, encode_datatype
 from colonnade.format.fractal_heap import NamedForm, NamedHeap
 from colonnade.format.global_heap import GlobalHeap
 from colonnade.format.headers import ATTRIBUTE, ATTRIBUTE_INFO, SHARED, Message, follow_shared
-from colonnade.format.known import decode_known
-from colonnade.format.source import Fields, HDF5Source, UnknownToReader
+from colonnade.format.source import Fields, HDF5Source, UnknownToReader, decode_known
 from colonnade.format.values import decode_values
 from colonnade.model import StoredType
 

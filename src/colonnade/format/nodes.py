@@ -54,11 +54,10 @@ from colonnade.format.headers import (
     find,
     read_messages,
 )
-from colonnade.format.known import decode_known
 from colonnade.format.layout import OrdinaryStorage, decode_storage
 from colonnade.format.links import GroupLinks, Link
 from colonnade.format.pipelines import decode_pipeline
-from colonnade.format.source import Fields, HDF5Source
+from colonnade.format.source import Fields, HDF5Source, decode_known
 from colonnade.format.superblock import read_superblock
 from colonnade.format.values import DecodedValues, FillMessage, decode_fill_message, decode_old_fill
 from colonnade.model import DatasetInfo, FilterInfo, StoredType

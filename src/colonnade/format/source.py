@@ -6,13 +6,17 @@ structure, its offset in the file, and the heading of the format specification t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import TypeVar
 
 from colonnade import kernels
 from colonnade.dataclass import dataclass
-from colonnade.errors import CorruptError, UnsupportedError
+from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError
 from colonnade.pager.sources import ByteSource
 
+T = TypeVar("T")
+_MOST_KNOWN_BYTES = 512  # of messages whose meaning is kept; longer ones are rare, and differ
 CHECKSUM = 4  # bytes of a checksum
 _SLACK = 1 << 16
 _HEADINGS = {  # of the HDF5 file format specification, by the first words of a structure's name
@@ -233,3 +237,26 @@ class HDF5Source:
     def wrong(self, what: str, address: int, text: str) -> CorruptError:
         """An error about the structure at an address, to be raised."""
         return _corrupt(self.name, what, self.base + address, text)
+
+
+# -- what was decoded before: the same bytes mean the same, in one file and in many --
+
+
+def decode_known(
+    source: HDF5Source, data: bytes, decode: Callable[[Fields], T], what: str, address: int | None = None
+) -> T:
+    """What a message means that holds no address of its own: immutable values, which others may have.
+
+    what, address: for errors, as in `HDF5Source.as_fields`.
+    """
+    if len(data) <= _MOST_KNOWN_BYTES:
+        try:
+            return _decode_once(data, decode, source.offset_size, source.length_size)  # type: ignore[return-value]
+        except ColonnadeError:
+            pass  # decoded again: the error names the structure, its place and its file
+    return decode(source.as_fields(data, what, address))
+
+
+@lru_cache(maxsize=1024)
+def _decode_once(data: bytes, decode: Callable[[Fields], object], offset_size: int, length_size: int) -> object:
+    return decode(Fields(data, "", "", offset_size, length_size))

@@ -24,7 +24,7 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import PredicateError, UnknownColumn, rows_as
 from colonnade.model import ColumnInfo, Masked, Plain
 from colonnade.predicate.expressions import ColumnTerm, Subject, Term, columns_in, term_of
-from colonnade.predicate.tree import Not, Predicate, Truth
+from colonnade.predicate.tree import Not, Predicate, PredicateTerm
 from colonnade.query.bind import bind
 from colonnade.query.evaluate import evaluate
 from colonnade.query.match import true_rows
@@ -195,7 +195,7 @@ def computed_reader(term: Term, name: str, stored: StoredColumns, readers: Mappi
 
     Types that do not suit are a PredicateError.
     """
-    if isinstance(term, Truth):
+    if isinstance(term, PredicateTerm):
         subjects = _subject_readers(term.predicate, stored, readers)
         distinct = list({reader.column.name: reader for reader in subjects.values()}.values())
         return _reader(name, _decides(term.predicate, subjects), distinct, pa.bool_())
@@ -231,7 +231,7 @@ def _subject_readers(
 
 def _operands_of(term: Term) -> Iterator[Term]:
     """The columns and predicates that a term is computed from, from left to right."""
-    if isinstance(term, (ColumnTerm, Truth)):
+    if isinstance(term, (ColumnTerm, PredicateTerm)):
         yield term
     else:
         for part in term.parts:

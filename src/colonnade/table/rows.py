@@ -823,11 +823,11 @@ class Query(ReadableRows):
         """What a computed column is computed from: columns of the table, whose types are checked."""
         from colonnade.predicate.columns import Expression
         from colonnade.predicate.parse import expression_with_positions, showing_position
-        from colonnade.predicate.tree import Predicate, Truth
+        from colonnade.predicate.tree import Predicate, PredicateTerm
 
         parsed, positions = expression_with_positions(value) if isinstance(value, str) else (value, None)
         if isinstance(parsed, Predicate):
-            parsed = Expression(Truth(parsed))
+            parsed = Expression(PredicateTerm(parsed))
         if not isinstance(parsed, Expression):
             raise UsageError(
                 f"column {name!r} is computed from an expression, such as col('x') * 2 or 'x > 2', not from {value!r}",
@@ -835,7 +835,7 @@ class Query(ReadableRows):
             )
         with showing_position(value if isinstance(value, str) else "", positions):
             term = parsed.term.with_definitions(self._computed)
-            if isinstance(term, Truth):
+            if isinstance(term, PredicateTerm):
                 self._tested(term.predicate)  # its errors name the test
             self._subject_reader(term, name)
         return term
