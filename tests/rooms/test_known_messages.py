@@ -10,7 +10,7 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import CorruptError
-from colonnade.format import source as format_source
+from colonnade.format import source as known
 from colonnade.format.dataspace import decode_dataspace
 from colonnade.format.datatype import decode_datatype
 from colonnade.format.links import SymbolTables
@@ -29,33 +29,33 @@ def make(path: Path, text: str) -> Path:
 
 def described(path: Path) -> tuple[int, int]:
     """How many messages were decoded, and used again, while the table of a file was described."""
-    before = format_source._decode_once.cache_info()
+    before = known._decode_once.cache_info()
     with cn.open(path, library="never") as file:
         assert len(file["events"].columns) == N_COLUMNS
-    after = format_source._decode_once.cache_info()
+    after = known._decode_once.cache_info()
     return after.misses - before.misses, after.hits - before.hits
 
 
 def test_files_like_one_that_was_described_have_nothing_new_to_decode(tmp_path: Path) -> None:
     paths = [make(tmp_path / f"{number}.h5", f"{number}") for number in range(3)]
-    format_source._decode_once.cache_clear()
+    known._decode_once.cache_clear()
     fresh, _ = described(paths[0])
     assert fresh < 2 * N_COLUMNS  # a datatype, a shape, and a fill of each would be more
     for path in paths[1:]:
-        decoded, reused = described(path)
-        assert decoded == 0
-        assert reused > 3 * N_COLUMNS
+        anew, again = described(path)
+        assert anew == 0
+        assert again > 3 * N_COLUMNS
 
 
 def test_what_is_kept_is_bounded(tmp_path: Path) -> None:
     source = HDF5Source(BufferBytes(b""))
-    format_source._decode_once.cache_clear()
-    for length in (format_source._MOST_KNOWN_BYTES, format_source._MOST_KNOWN_BYTES + 1):
-        assert format_source.decode_known(source, bytes(length), lambda fields: fields.left, "message") == length
-    info = format_source._decode_once.cache_info()
+    known._decode_once.cache_clear()
+    for length in (known._MOST_BYTES, known._MOST_BYTES + 1):
+        assert known.decode_known(source, bytes(length), lambda fields: fields.left, "message") == length
+    info = known._decode_once.cache_info()
     assert info.currsize == 1
     assert info.maxsize is not None
-    assert info.maxsize * format_source._MOST_KNOWN_BYTES < 1 << 20
+    assert info.maxsize * known._MOST_BYTES < 1 << 20
 
 
 def test_bytes_mean_what_the_sizes_of_their_file_make_of_them() -> None:
@@ -63,19 +63,19 @@ def test_bytes_mean_what_the_sizes_of_their_file_make_of_them() -> None:
     data = bytes((2, 1, 0, 1)) + (5).to_bytes(4, "little") + (7).to_bytes(4, "little")
     narrow, wide = (HDF5Source(BufferBytes(b""), length_size=size) for size in (4, 8))
     for _ in range(2):
-        assert format_source.decode_known(narrow, data, decode_dataspace, "dataspace message").shape == (5,)
-        assert format_source.decode_known(wide, data, decode_dataspace, "dataspace message").shape == ((7 << 32) + 5,)
+        assert known.decode_known(narrow, data, decode_dataspace, "dataspace message").shape == (5,)
+        assert known.decode_known(wide, data, decode_dataspace, "dataspace message").shape == ((7 << 32) + 5,)
         with pytest.raises(CorruptError, match="ends after"):
-            format_source.decode_known(wide, data[:8], decode_dataspace, "dataspace message")
+            known.decode_known(wide, data[:8], decode_dataspace, "dataspace message")
         with pytest.raises((CorruptError, UnknownToReader)):
-            format_source.decode_known(wide, data[:8], decode_datatype, "datatype message")
+            known.decode_known(wide, data[:8], decode_datatype, "datatype message")
 
 
 def test_errors_name_the_place_each_time() -> None:
     source = HDF5Source(BufferBytes(b"", "run.h5"), base=512)
     for address in (100, 200, 100):
         with pytest.raises(CorruptError, match=f"dataspace message at byte {512 + address}") as raised:
-            format_source.decode_known(source, b"\1", decode_dataspace, "dataspace message", address)
+            known.decode_known(source, b"\1", decode_dataspace, "dataspace message", address)
         assert raised.value.path == "run.h5"
 
 

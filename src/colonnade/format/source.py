@@ -16,8 +16,8 @@ from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError
 from colonnade.pager.sources import ByteSource
 
 T = TypeVar("T")
-_MOST_KNOWN_BYTES = 512  # of messages whose meaning is kept; longer ones are rare, and differ
 CHECKSUM = 4  # bytes of a checksum
+_MOST_BYTES = 512  # of messages whose meaning is kept; longer ones are rare, and differ
 _SLACK = 1 << 16
 _HEADINGS = {  # of the HDF5 file format specification, by the first words of a structure's name
     "the superblock": "II.A Format Signature and Superblock",
@@ -239,7 +239,7 @@ class HDF5Source:
         return _corrupt(self.name, what, self.base + address, text)
 
 
-# -- what was decoded before: the same bytes mean the same, in one file and in many --
+# -- messages that were decoded before: tables of many files have few datatypes, fills and attributes between them --
 
 
 def decode_known(
@@ -249,7 +249,7 @@ def decode_known(
 
     what, address: for errors, as in `HDF5Source.as_fields`.
     """
-    if len(data) <= _MOST_KNOWN_BYTES:
+    if len(data) <= _MOST_BYTES:
         try:
             return _decode_once(data, decode, source.offset_size, source.length_size)  # type: ignore[return-value]
         except ColonnadeError:

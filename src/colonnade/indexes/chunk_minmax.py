@@ -168,7 +168,7 @@ class MinMaxIndex(Index):
         return None
 
     def digests(self) -> Digests:
-        return {"attributes": [self._attributes_digest()], "": [digest_pointing(self.dataset)]}
+        return {"attributes": [self._attributes_digest()], "": [digest_pointing(self.dataset, self._grid.n_chunks)]}
 
     def _attributes_digest(self) -> str:
         """The digest of `chunk_shape`, if the column has no chunks to compare it with."""

@@ -72,7 +72,7 @@ RECORD = struct.Struct("<QI")
 CHECK = struct.Struct("<I")
 DIGEST = struct.Struct("<QI")
 MOST_COPIED_AT_ONCE = 256  # pages written with one call
-OldPages = list[tuple[range, bytes]]
+SavedPages = list[tuple[range, bytes]]
 """Consecutive pages and their old content, which are journaled with one call."""
 
 
@@ -419,7 +419,7 @@ class JournaledFile(io.RawIOBase):
         if self.lock is not None:
             self.lock.give_back()
 
-    def _write_pages(self, last: bool = False, unsaved: Iterable[OldPages] | None = None) -> None:
+    def _write_pages(self, last: bool = False, unsaved: Iterable[SavedPages] | None = None) -> None:
         """Steps 1 to 3: write the old content of the held pages to the journal, then the pages to the file.
 
         last: nothing more is written before the commit; otherwise the mark is placed with free space before it.
@@ -454,9 +454,9 @@ class JournaledFile(io.RawIOBase):
         self._sync()
         self._held.clear()
 
-    def _unsaved_records(self) -> Iterator[OldPages]:
+    def _unsaved_records(self) -> Iterator[SavedPages]:
         """Changed pages and their old content, which the journal lacks; pages that did not change are dropped."""
-        records: OldPages = []
+        records: SavedPages = []
         n_pages = 0
         for run in self._unsaved():
             stored = self._held.stored(run) or self._stored(run)

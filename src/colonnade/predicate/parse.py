@@ -52,8 +52,8 @@ from colonnade.predicate.tree import (
     Not,
     Or,
     Predicate,
-    PredicateTerm,
     StartsWith,
+    TruthTerm,
     compared,
 )
 
@@ -107,7 +107,7 @@ def expression_with_positions(text: str) -> tuple[Expression, TextPositions]:
         if not any(token.word in _OF_PREDICATES for token in reader.tokens):
             raise
         predicate, positions = parse_with_positions(text)
-        return Expression(PredicateTerm(predicate)), positions
+        return Expression(TruthTerm(predicate)), positions
     if not any(True for _ in columns_in(term)):
         raise refusal(text, 0, f"found {shortened(text)}, expected an expression with a column")
     return Expression(term), reader.positions

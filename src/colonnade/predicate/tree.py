@@ -308,7 +308,7 @@ class Comparison(Leaf):
 
 
 @dataclass(frozen=True, slots=True)
-class PredicateTerm(Term):
+class TruthTerm(Term):
     """Whether a predicate holds, as a value that is computed: a boolean, missing where it is unknown."""
 
     predicate: Predicate
@@ -322,7 +322,7 @@ class PredicateTerm(Term):
         return tuple(term_of(leaf.column) for leaf in self.predicate.leaves())
 
     def with_definitions(self, definitions: Mapping[str, Term]) -> Term:
-        return PredicateTerm(with_definitions(self.predicate, definitions))
+        return TruthTerm(with_definitions(self.predicate, definitions))
 
     def __str__(self) -> str:
         return str(self.predicate)
@@ -351,7 +351,7 @@ def with_definitions(predicate: Predicate, definitions: Mapping[str, Term]) -> P
         return type(predicate)(tuple(with_definitions(part, definitions) for part in predicate.parts))
     assert isinstance(predicate, Leaf)  # the fourth kind of predicate
     subject = subject_of(term_of(predicate.column).with_definitions(definitions))
-    if isinstance(subject, PredicateTerm) and isinstance(predicate, Compare) and isinstance(predicate.value, bool):
+    if isinstance(subject, TruthTerm) and isinstance(predicate, Compare) and isinstance(predicate.value, bool):
         asked = (predicate.operator, predicate.value)
         if asked in (("==", True), ("!=", False)):  # planned as if the predicate was written there
             return subject.predicate

@@ -19,12 +19,12 @@ from colonnade.columns.mapping import arrow_type, implied_units, named_type, sto
 from colonnade.columns.missing import Mask
 from colonnade.columns.plain import spread
 from colonnade.columns.raw import any_of
-from colonnade.columns.read import ColumnReader, Opened
+from colonnade.columns.read import ColumnReader, opaque
 from colonnade.dataclass import dataclass
 from colonnade.errors import PredicateError, UnknownColumn, rows_as
 from colonnade.model import ColumnInfo, Masked, Plain
 from colonnade.predicate.expressions import ColumnTerm, Subject, Term, columns_in, term_of
-from colonnade.predicate.tree import Not, Predicate, PredicateTerm
+from colonnade.predicate.tree import Not, Predicate, TruthTerm
 from colonnade.query.bind import bind
 from colonnade.query.evaluate import evaluate
 from colonnade.query.match import true_rows
@@ -195,7 +195,7 @@ def computed_reader(term: Term, name: str, stored: StoredColumns, readers: Mappi
 
     Types that do not suit are a PredicateError.
     """
-    if isinstance(term, PredicateTerm):
+    if isinstance(term, TruthTerm):
         subjects = _subject_readers(term.predicate, stored, readers)
         distinct = list({reader.column.name: reader for reader in subjects.values()}.values())
         return _reader(name, _decides(term.predicate, subjects), distinct, pa.bool_())
@@ -208,7 +208,7 @@ def computed_reader(term: Term, name: str, stored: StoredColumns, readers: Mappi
 def _reader(
     name: str, compute: Callable[[SomeRows], pa.Array], readers: Sequence[ColumnReader], kind: pa.DataType
 ) -> ColumnReader:
-    opened = Opened(ComputedFetcher(compute, readers, kind), ComputedDecoder(kind))
+    opened = opaque(ComputedFetcher(compute, readers, kind), ComputedDecoder(kind))
     return ColumnReader.computed(_described(name, kind, readers), opened, readers)
 
 
@@ -231,7 +231,7 @@ def _subject_readers(
 
 def _operands_of(term: Term) -> Iterator[Term]:
     """The columns and predicates that a term is computed from, from left to right."""
-    if isinstance(term, (ColumnTerm, PredicateTerm)):
+    if isinstance(term, (ColumnTerm, TruthTerm)):
         yield term
     else:
         for part in term.parts:

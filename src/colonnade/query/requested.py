@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from colonnade.predicate.columns import ColumnName, Expression
-from colonnade.predicate.tree import Predicate, PredicateTerm
+from colonnade.predicate.tree import Predicate, TruthTerm
 
 ColumnRequest = str | Expression | Predicate
 """A column by its name, or an expression, in text or in Python form."""
@@ -19,7 +19,7 @@ FunctionRequest = str | tuple[str, float] | Sequence[str | tuple[str, float]]
 def text_of(column: object, expressions: dict[str, Expression]) -> object:
     """The name of a column, or the text of an expression, which is added to `expressions`; others as they are."""
     if isinstance(column, Predicate):
-        column = Expression(PredicateTerm(column))
+        column = Expression(TruthTerm(column))
     if not isinstance(column, Expression):
         return column
     text = column.name if isinstance(column, ColumnName) else str(column)
