@@ -51,7 +51,7 @@ _MOST_SOFT_LINKS = 32
 _FORM = NamedForm("link", order_bytes=8, tree=5, before=4, after=0, hash_at=0)  # a record: hash (4), heap id
 _FEW_NAMES = 16  # links that are looked for one by one in a header
 _CODES = {2: "H", 4: "I", 8: "Q"}  # of addresses and lengths, by their bytes
-_FEW_TABLES, _FEW_FOUND = 32, 2  # symbol tables of a group whose links are kept, once more links than these were found
+_FEW_TABLES, _FEW_FOUND = 32, 2  # symbol tables of a group whose links are kept, after some links were found
 _USUAL_SYMBOLS = 8  # entries of a symbol table, unless the file was made with other numbers
 
 
