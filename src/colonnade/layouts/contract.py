@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
@@ -454,10 +453,14 @@ def in_folders(*packages: str) -> Callable[[str], object]:
     @cache
     def find(name: str) -> object:
         for package in packages:
-            if find_spec(f"{package}.{name}") is not None:
+            try:
                 module = import_module(f"{package}.{name}")
-                part: object = getattr(module, "PART", module)
-                return part
+            except ModuleNotFoundError as error:
+                if error.name != f"{package}.{name}":
+                    raise
+                continue
+            part: object = getattr(module, "PART", module)
+            return part
         return None
 
     return find
