@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from colonnade.layouts.contract import AnyRules, Describe, Edit, IndexHome, Layout
+from colonnade.layouts.contract import AnyRules, Create, Describe, Edit, IndexHome, Layout, refuse_version
 from colonnade.layouts.records import tables as record_tables
 
 if TYPE_CHECKING:
@@ -23,6 +23,13 @@ def _indexes() -> IndexHome:
     from colonnade.layouts.records import search as record_search
 
     return record_search
+
+
+def _create(version: object, directory: bool) -> Create:
+    from colonnade.layouts.compound.create import NewCompound
+
+    refuse_version("compound", version, directory)
+    return NewCompound()
 
 
 def _edit() -> Edit:
@@ -47,6 +54,7 @@ LAYOUT = Layout(
     name="compound",
     is_table=record_tables.is_record_table,
     load_reading=_reading,
+    load_create=_create,
     load_edit=_edit,
     load_indexes=_indexes,
     load_rules=_rules,
@@ -55,4 +63,5 @@ LAYOUT = Layout(
     group_attributes=record_tables.TABLE_ATTRIBUTES,
     further_attributes=record_tables.own_attributes,
     names_are_links=False,
+    keeps_texts=True,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from colonnade.layouts.contract import AnyRules, Describe, IndexHome, Layout
+from colonnade.layouts.contract import AnyRules, Create, Describe, IndexHome, Layout, refuse_version
 from colonnade.layouts.pandas import names
 from colonnade.nodes import Group, attributes
 
@@ -29,6 +29,13 @@ def _reading() -> Describe:
     from colonnade.layouts.pandas import describe
 
     return describe
+
+
+def _create(version: object, directory: bool) -> Create:
+    from colonnade.layouts.pandas.create import NewStore
+
+    refuse_version("pandas", version, directory)
+    return NewStore()
 
 
 def _indexes() -> IndexHome:
@@ -67,6 +74,7 @@ LAYOUT = Layout(
     name="pandas",
     is_table=_is_table,
     load_reading=_reading,
+    load_create=_create,
     load_indexes=_indexes,
     load_rules=_rules,
     load_conversion=_conversion,
@@ -76,4 +84,5 @@ LAYOUT = Layout(
     parts=(names.TABLE, names.META, names.THEIR_INDEXES),
     find_parts=_find_parts,
     names_are_links=False,
+    needs_labels=True,
 )
