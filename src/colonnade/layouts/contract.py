@@ -329,6 +329,7 @@ class Layout:
     find: Callable[[str], object]
     creates_in: str = ""
     could_be: Callable[[Group], Candidate | None] | None = None
+    has_column: Callable[[Group], bool] | None = None  # whether `could_be` is not None, where that is found out sooner
     check_lengths: Callable[[Group, str], None] = _keep_lengths
     further_members: Callable[[Group, Iterable[ColumnInfo]], Iterable[str]] = _no_members
     row_target: Callable[[Group, ColumnInfo], str | None] = _no_target
@@ -346,7 +347,11 @@ class Layout:
 
     def can_read(self, group: Group) -> bool:
         """Whether a group can be read as a table of the layout when it is asked for."""
-        return self.is_table(group) or (self.could_be is not None and self.could_be(group) is not None)
+        if self.is_table(group):
+            return True
+        if self.has_column is not None:
+            return self.has_column(group)
+        return self.could_be is not None and self.could_be(group) is not None
 
     def reserved_attributes(self, group: Group) -> tuple[str, ...]:
         """The names of attributes of a table that the layout sets."""
