@@ -27,7 +27,7 @@ from colonnade.pager.interrupts import hold_signals, release_signals, shielded
 from colonnade.pager.locks import WaitRequest
 from colonnade.pager.options import BinaryFile, Care, Links, Mode, Target, is_stream
 from colonnade.pager.readers import CommittedFile, read_between_commits
-from colonnade.pager.safe_files import check_regular
+from colonnade.pager.safe_files import check_readable_file
 from colonnade.pager.sources import StreamBytes
 from colonnade.reader.files import ReadFile
 from colonnade.reader.nodes import refusal
@@ -89,12 +89,8 @@ def _open_to_read(target: Target, care: Care) -> tuple[ByteHandle | None, str | 
     if isinstance(target, str) and "://" in target:
         stream, name = _open_url(target), target
     elif isinstance(target, (str, os.PathLike)):
-        path = Path(target)
-        if not path.is_file() or path.stat().st_size == 0:
-            if path.exists() and not path.is_dir():
-                check_regular(path, "open")
-            return None, None  # refused there
-        path = path.resolve()
+        check_readable_file(Path(target))
+        path = Path(target).resolve()
         return _readable(ByteHandle(_committed_at(path, care), care, path), care)
     elif is_stream(target):
         stream, name = target, str(getattr(target, "name", "the file object"))

@@ -9,7 +9,7 @@ completeness is established by verifying the index or by counting its bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -291,13 +291,17 @@ class BitmapIndex(Index):
 
     def _bits(self) -> Part:
         if self._part is None:
-            self._part = Part(self.dataset, 1, self._digests_of(""))
+            self._part = self._bitmaps(self._digests_of(""))
         return self._part
+
+    def _bitmaps(self, digests: Sequence[str] | None = None) -> Part:
+        """The bitmaps: as many bytes of each as the rows of the column take."""
+        return Part(self.dataset, 1, digests, n_columns=-(-self.column.n_rows // 8))
 
     def digests(self) -> Digests:
         return {
             "attributes": [digest(b"")],
-            "": Part(self.dataset, 1).digests(),
+            "": self._bitmaps().digests(),
             "values": [digest_pointing(self._values_node())],
         }
 
