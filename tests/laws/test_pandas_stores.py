@@ -109,6 +109,45 @@ def test_data_columns_in_the_table_format(tmp_path_factory: Any, data: st.DataOb
     assert not [one for one in cn.check(path, deep=True) if one.severity == "error"]
 
 
+WRITTEN_TYPES = [kind for kind in TABLE_TYPES if kind != "u8"] + ["zoned"]
+LABEL_KINDS = st.lists(st.sampled_from(["i8", "u2", "f8", "M8[ns]", "text"]), min_size=1, max_size=3)
+
+
+@SETTINGS
+@given(st.data())
+def test_pandas_reads_what_is_written_for_it_as_its_own(tmp_path_factory: Any, data: st.DataObject) -> None:
+    """A frame written with layout="pandas", or converted into it, and the frame that pandas writes, are read equal."""
+    path = _fresh(tmp_path_factory)
+    n_rows = data.draw(st.integers(1, 12))
+    kinds = data.draw(st.lists(st.sampled_from(WRITTEN_TYPES), min_size=1, max_size=6))
+    names = data.draw(st.lists(IDENTIFIERS, min_size=len(kinds), max_size=len(kinds), unique=True))
+    frame = pd.DataFrame({name: data.draw(values(kind, n_rows)) for name, kind in zip(names, kinds, strict=True)})
+    if data.draw(st.booleans()):
+        frame.index = data.draw(indexes(n_rows, data.draw(LABEL_KINDS)))
+    assume(not set(frame.index.names) & set(names))
+    assume(not any("nan" in frame.index.get_level_values(level) for level in range(frame.index.nlevels)))
+    other, converted = path.with_name("other.h5"), path.with_name("converted.h5")
+    for new in (other, converted):
+        new.unlink(missing_ok=True)
+    store(path, "t", frame, format="table", data_columns=True, index=False, nan_rep="\x7f")
+    cn.write(other, frame, "t", layout="pandas")
+    theirs = _read_by_pandas(path, "t")
+    pd.testing.assert_frame_equal(_read_by_pandas(other, "t"), theirs)
+    assert_as_pandas_reads(other, "t")
+    assert cn.check(other, deep=True) == []
+    cn.write(path, frame, "ours")
+    with cn.open(path, "r+") as file:
+        del file.h5["t"]
+    cn.convert(path, converted, layout="pandas")
+    pd.testing.assert_frame_equal(_read_by_pandas(converted, "ours"), theirs)
+
+
+def _read_by_pandas(path: Path, key: str) -> pd.DataFrame:
+    read = pd.read_hdf(path, key)
+    assert isinstance(read, pd.DataFrame)
+    return read
+
+
 def _fresh(tmp_path_factory: Any) -> Path:
     path: Path = tmp_path_factory.getbasetemp() / "store.h5"
     path.unlink(missing_ok=True)

@@ -23,8 +23,11 @@ from hypothesis import strategies as st
 import colonnade as cn
 from colonnade import limits
 from colonnade.cli import main
-from colonnade.errors import ColonnadeError, ConflictError, CorruptError, UnsupportedError, UsageError
+from colonnade.errors import ColonnadeError, ConflictError, CorruptError, FormatError, UnsupportedError, UsageError
+from colonnade.layouts.columns import describe as columns_describe
+from colonnade.layouts.columns import members
 from colonnade.layouts.columns.netcdf import parse_since
+from colonnade.nodes import Dataset
 from tests.golden.test_foreign import FOLDER, checksum
 
 Write = Callable[[h5py.File], None]
@@ -805,3 +808,35 @@ def test_changed_bytes_of_an_index_file_never_change_an_answer(theirs: Path, tmp
         except ColonnadeError as error:
             assert "i.h5" in str(error), error
     assert n_opened
+
+
+@pytest.mark.parametrize("n_columns", [200, 400])
+def test_a_wide_group_costs_what_is_read_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_columns: int) -> None:
+    """Opening a group of many datasets looks at a sample of them; a column costs itself."""
+    path = tmp_path / "wide.h5"
+    with h5py.File(path, "w") as h5:
+        for at in range(n_columns):
+            h5[f"g/c{at:03}"] = np.arange(5) + at
+        h5["g/scalar"] = 1
+        h5["g/short"] = np.arange(3)
+    described: list[str] = []
+
+    def counting(dataset: Dataset, name: str) -> members.GroupMember:
+        described.append(name)
+        return plain_member(dataset, name)
+
+    plain_member = members.plain_member
+    monkeypatch.setattr(columns_describe, "plain_member", counting)
+    with cn.open(path) as file:
+        table = file.table("/g", layout="columns")
+        assert (len(table), len(table.columns)) == (5, n_columns + 2)
+        assert len(described) <= 12
+        described.clear()
+        assert table["c123"][:].tolist() == [123, 124, 125, 126, 127]
+        assert set(described) == {"c123"}
+        assert table.where("c007 > 9").select("c007", "c011").to_arrow().num_rows == 2
+        assert set(described) == {"c123", "c007", "c011"}
+        for name, why in (("short", "it has 3 rows"), ("scalar", "has no shape")):
+            with pytest.raises(FormatError, match=why):
+                table[name].to_arrow()
+        assert sorted(Path(problem.path).name for problem in table.problems) == ["scalar", "short"]

@@ -221,8 +221,6 @@ def test_it_is_read_only_and_says_how_to_convert(path: Path) -> None:
     refused = pytest.raises(UnsupportedError, match=r"layout 'pandas': it is read-only\. Convert the file")
     with cn.open(path, "r+") as file, refused:
         file["folder/f"].append({"n": [1], "x": [1.0], "m": [1]})
-    with pytest.raises(UnsupportedError, match="read-only"):
-        cn.write(path, {"x": [1]}, table="new", layout="pandas")
 
 
 def test_it_is_converted_with_its_names_and_index(tmp_path: Path) -> None:

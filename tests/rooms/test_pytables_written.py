@@ -171,7 +171,8 @@ def test_missing_values(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        pa.array([datetime(2020, 1, 1)]),
+        pa.array([datetime(2020, 1, 1)], pa.timestamp("us", "UTC")),
+        pa.array([1], pa.date32()),
         pa.array([[1, 2]]),
         pa.array([b"x"]),
         pa.array([{"a": 1}]),
@@ -196,13 +197,127 @@ def test_what_else_is_refused(tmp_path: Path) -> None:
         cn.write(path, {"a": [1], "b": [2]}, "events", layout="pytables", labels=["a"])
     with pytest.raises(UsageError, match="no place for description"):
         cn.write(path, {"a": [1]}, "events", layout="pytables", description="what it is")
-    with pytest.raises(UnsupportedError, match="has no filters"):
-        cn.write(path, {"a": [1]}, "events", layout="pytables", columns={"a": cn.column(filters="deflate:1")})
+    with pytest.raises(UnsupportedError, match="has no sparse"):
+        cn.write(path, {"a": [1]}, "events", layout="pytables", columns={"a": cn.column(sparse=True)})
+    two = {"a": cn.column(filters="deflate:1"), "b": cn.column(filters="deflate:2")}
+    with pytest.raises(UsageError, match="cannot have the filters deflate:1 and deflate:2"):
+        cn.write(path, {"a": [1], "b": [2]}, "events", layout="pytables", columns=two)
     assert not path.exists()
-    cn.write(path, {"a": [1]}, "events")
-    with pytest.raises(UsageError, match="is a group"):
-        cn.write(path, {"a": [1]}, "events", layout="pytables", mode="replace")
-    assert cn.read(path, "events").to_pydict() == {"a": [1]}
+
+
+@pytest.mark.parametrize("filters", ["deflate:5", "shuffle+deflate:1", "shuffle+deflate:9+fletcher32"])
+def test_tables_are_compressed(tmp_path: Path, filters: str) -> None:
+    """One filter is for all columns, since they are one dataset; PyTables appends with it."""
+    path = tmp_path / "x.h5"
+    numbers = np.arange(100_000) % 7
+    cn.write(path, {"n": numbers, "s": ["ab"] * len(numbers)}, "events", layout="pytables",
+             columns={"n": cn.column(filters=filters)})  # fmt: skip
+    assert path.stat().st_size < 200_000
+    with tables.open_file(path, "a") as file:
+        table = file.root.events
+        asked = (table.filters.complib, table.filters.complevel, table.filters.shuffle, table.filters.fletcher32)
+        level = int(filters.split("deflate:")[1][0])
+        assert asked == ("zlib", level, "shuffle" in filters, "fletcher32" in filters)
+        np.testing.assert_array_equal(table.col("n"), numbers)
+        table.append([(9, b"new")])
+    assert cn.open_table(path, "events")["n"][-1:].tolist() == [9]
+
+
+def test_timestamps_are_the_times_of_pytables(tmp_path: Path) -> None:
+    """Seconds are Time32, others Time64: PyTables reads the seconds since 1970, whatever the sign."""
+    path = tmp_path / "x.h5"
+    moments = [datetime(2020, 1, 1, 1, 2, 3, 400_000), datetime(1960, 5, 5, 0, 0, 0, 1), datetime(1970, 1, 1)]
+    whole = [moment.replace(microsecond=0) for moment in moments]
+    units = {f"t_{unit}": pa.array(moments, pa.timestamp(unit)) for unit in ("us", "ns")}
+    units |= {"t_ms": pa.array(whole, pa.timestamp("ms")), "t_s": pa.array(whole, pa.timestamp("s"))}
+    cn.write(path, pa.table(units), "events", layout="pytables")
+    with tables.open_file(path) as file:
+        table = file.root.events
+        kinds = {name: type(table.coldescrs[name]).__name__ for name in table.colnames}
+        assert kinds == {"t_us": "Time64Col", "t_ns": "Time64Col", "t_ms": "Time64Col", "t_s": "Time32Col"}
+        seconds = [(moment - datetime(1970, 1, 1)).total_seconds() for moment in moments]
+        np.testing.assert_allclose(table.col("t_us"), seconds, rtol=0, atol=1e-6)
+        assert table.col("t_s").tolist() == [(moment - datetime(1970, 1, 1)).total_seconds() for moment in whole]
+    read = cn.read(path, "events")
+    assert read.to_pydict() == {"t_us": moments, "t_ns": moments, "t_ms": whole, "t_s": whole}
+    cn.write(path, {"t_us": moments[:1], "t_ns": moments[:1], "t_ms": whole[:1], "t_s": whole[:1]}, "events",
+             mode="append")  # fmt: skip
+    assert len(cn.open_table(path, "events")) == 4
+
+
+def test_times_that_have_no_room_are_refused_by_row(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    for values, why in (
+        (pa.array([0, 1001], pa.timestamp("ns")), "cannot store this time as timestamp"),
+        (pa.array([datetime(2020, 1, 1), datetime(2040, 1, 1)]), "end in 2038"),
+        (pa.array([datetime(2020, 1, 1), None]), "cannot store a missing value"),
+    ):
+        with pytest.raises(DataError, match=why) as caught:
+            cn.write(path, {"t": values}, "events", layout="pytables")
+        assert (caught.value.column, caught.value.row) == ("t", 1)
+        assert not path.exists()
+    fill = datetime(1970, 1, 1)
+    cn.write(path, {"t": pa.array([datetime(2020, 1, 1), None])}, "events", layout="pytables",
+             columns={"t": cn.column(fill=fill)})  # fmt: skip
+    assert cn.read(path, "events").to_pydict() == {"t": [datetime(2020, 1, 1), fill]}
+
+
+def test_missing_strings_hold_the_fill_that_is_asked_for(tmp_path: Path) -> None:
+    """Also one that is longer than all values, or that later rows make narrow; PyTables takes it as the default."""
+    path = tmp_path / "x.h5"
+    batches = [{"s": ["a", None]}] * 3 + [{"s": ["x" * 40, None, ""]}]
+    cn.write(path, iter(pa.table(batch) for batch in batches), "events", layout="pytables",
+             columns={"s": cn.column(fill="none given")})  # fmt: skip
+    expected = ["a", "none given"] * 3 + ["x" * 40, "none given", ""]
+    assert [text.decode() for text in read_by_pytables(path)["s"].tolist()] == expected
+    with tables.open_file(path, "a") as file:
+        row = file.root.events.row
+        row.append()
+        file.root.events.flush()
+    assert cn.read(path, "events").to_pydict() == {"s": [*expected, "none given"]}
+    cn.write(path, {"s": ["a", None]}, "empty", layout="pytables", columns={"s": cn.column(fill="")})
+    assert cn.read(path, "empty").to_pydict() == {"s": ["a", ""]}
+    for fill in (3, "a\0b"):
+        with pytest.raises(UsageError, match="its fill is a string"):
+            cn.write(path, {"s": ["a"]}, "other", layout="pytables", columns={"s": cn.column(fill=fill)})
+
+
+@pytest.mark.parametrize("before", ["hep001", "pytables", "compound", "pandas"])
+@pytest.mark.parametrize("layout", ["hep001", "pytables", "compound", "pandas"])
+def test_a_table_replaces_another(tmp_path: Path, before: str, layout: str) -> None:
+    """Whatever the layouts are; the indexes of the former table are gone with it, those of others stay."""
+    path = tmp_path / "x.h5"
+    cn.write(path, {"n": [1, 2, 3]}, "grp/other", layout="pytables", index={"n": "sorted_rows"})
+    cn.write(path, {"n": [1, 2, 3], "old": [1, 2, 3]}, "grp/events", layout=before, index={"n": "sorted_rows"})
+    if layout == "hep001" and before == "pandas":
+        with pytest.raises(UnsupportedError, match="read-only"):
+            cn.write(path, {"n": [7]}, "grp/events", mode="replace", layout=layout)
+        assert cn.read(path, "grp/events").num_rows == 3
+        return
+    cn.write(path, {"n": [7], "s": ["new"]}, "grp/events", mode="replace", layout=layout, index={"n": "sorted_rows"})
+    with cn.open(path) as file:
+        assert sorted(file.tables()) == ["/grp/events", "/grp/other"]
+        table = file["grp/events"]
+        assert (table.layout, table.select("n", "s").to_arrow().to_pylist()) == (layout, [{"n": 7, "s": "new"}])
+        assert [index.column for index in table.indexes] == ["n"]
+        assert len(file["grp/other"].indexes) == 1
+    assert cn.check(path, deep=True) == []
+
+
+def test_a_group_with_other_objects_is_not_replaced_by_a_dataset(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    cn.write(path, {"n": [1]}, "events")
+    with cn.open(path, "r+") as file:
+        file.h5["events/theirs"] = np.zeros((2, 2))
+    with pytest.raises(UsageError, match="holds theirs; a table of layout 'pytables' is a dataset"):
+        cn.write(path, {"n": [2]}, "events", layout="pytables", mode="replace")
+    with pytest.raises(UsageError, match="is the root of the file"):
+        cn.write(tmp_path / "new.h5", {"n": [2]}, "/", layout="pytables")
+    assert cn.read(path, "events").to_pydict() == {"n": [1]}
+    with cn.open(path, "r+") as file:
+        file.h5["array"] = np.zeros(3)
+    with pytest.raises(UsageError, match="is a dataset"):
+        cn.write(path, {"n": [2]}, "array", layout="pytables", mode="replace")
 
 
 def test_conversion_tells_what_is_not_kept(tmp_path: Path) -> None:

@@ -178,10 +178,10 @@ def _verified(table: Table) -> Facts:
     with counting_rows(f"verifying {table.path}", len(table.indexes)) as progress:
         findings = table.verify_indexes(progress=progress)
     facts = _table_facts(table)
-    return {**facts, "indexes": [{**index, "wrong": _wrong(table, index, findings)} for index in facts["indexes"]]}
+    return {**facts, "indexes": [{**index, "wrong": _wrong(index, findings)} for index in facts["indexes"]]}
 
 
-def _wrong(table: Table, index: Facts, findings: list[Finding]) -> list[str]:
+def _wrong(index: Facts, findings: list[Finding]) -> list[str]:
     """The problems found in an index."""
     ending = f"/{index['name']}"
     begin = "" if index["file"] is None else f"{index['file']}:"

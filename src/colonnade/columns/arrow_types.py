@@ -153,9 +153,31 @@ def holds_targets(kind: pa.DataType) -> bool:
     """Whether values of this type hold references that are not made yet, at any depth."""
     if isinstance(kind, TargetType):
         return True
-    if pa.types.is_list(kind):
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
         return holds_targets(kind.value_type)
     return pa.types.is_struct(kind) and any(holds_targets(field.type) for field in kind)
+
+
+def holds_references(kind: pa.DataType) -> bool:
+    """Whether values of this type hold references that are made, at any depth."""
+    if isinstance(kind, ReferenceType):
+        return True
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+        return holds_references(kind.value_type)
+    return pa.types.is_struct(kind) and any(holds_references(field.type) for field in kind)
+
+
+def items_of(array: pa.Array) -> pa.Array:
+    """The items of lists of a fixed length, one list after another, also those of missing lists."""
+    length = array.type.list_size
+    return array.values.slice(array.offset * length, len(array) * length)
+
+
+def with_items(array: pa.Array, items: pa.Array) -> pa.Array:
+    """Lists of the same fixed length with other items; those that are missing stay missing."""
+    kind = pa.list_(items.type, array.type.list_size)
+    validity = array.is_valid().buffers()[1] if array.null_count else None
+    return pa.Array.from_buffers(kind, len(array), [validity], array.null_count, 0, [items])
 
 
 def complex_array(values: np.ndarray, missing: np.ndarray | None = None) -> pa.Array:

@@ -49,7 +49,23 @@ class ListSpans(NamedTuple):
     ends: ListOffsets
 
 
-class ListsDecoder:
+class KeylessDecoder:
+    """What a decoder of lists cannot do: lists are neither compared nor summed."""
+
+    def numbers(self, _raw: object) -> tuple[Numbers, Mask | None]:
+        raise TypeError("lists have no numbers")
+
+    def keys(self, _raw: object) -> Keys:
+        raise TypeError("lists have no keys")
+
+    def key_array(self, _raw: object) -> pa.Array:
+        raise TypeError("lists have no keys")
+
+    def values(self, _keys: Keys) -> pa.Array:
+        raise TypeError("lists have no keys")
+
+
+class ListsDecoder(KeylessDecoder):
     """Decodes offsets to lists of the elements between them."""
 
     def __init__(self, kind: pa.DataType, values: ColumnReader) -> None:
@@ -79,18 +95,6 @@ class ListsDecoder:
                 error.column = self._values.column.name
             raise
         return offsets.astype(np.int32), values
-
-    def numbers(self, raw: ListSpans) -> tuple[Numbers, Mask | None]:
-        raise TypeError("lists have no numbers")
-
-    def keys(self, raw: ListSpans) -> Keys:
-        raise TypeError("lists have no keys")
-
-    def key_array(self, raw: ListSpans) -> pa.Array:
-        raise TypeError("lists have no keys")
-
-    def values(self, keys: Keys) -> pa.Array:
-        raise TypeError("lists have no keys")
 
     def part(self, raw: ListSpans, begin: int, end: int) -> ListSpans:
         return ListSpans(raw.starts[begin:end], raw.ends[begin:end])
@@ -303,7 +307,7 @@ class SlabFetcher:
         return read_part(self._dataset, (rows,))
 
 
-class SlabDecoder:
+class SlabDecoder(KeylessDecoder):
     """Decodes rows of an array to fixed-size lists of its elements."""
 
     def __init__(self, column: ColumnInfo, kind: pa.DataType) -> None:
@@ -340,18 +344,6 @@ class SlabDecoder:
 
     def part(self, raw: Slab, begin: int, end: int) -> Slab:
         return raw[begin:end]
-
-    def numbers(self, raw: Slab) -> tuple[Numbers, Mask | None]:
-        raise TypeError("lists have no numbers")
-
-    def keys(self, raw: Slab) -> Keys:
-        raise TypeError("lists have no keys")
-
-    def key_array(self, raw: Slab) -> pa.Array:
-        raise TypeError("lists have no keys")
-
-    def values(self, keys: Keys) -> pa.Array:
-        raise TypeError("lists have no keys")
 
 
 # -- Write a column of lists: offsets, elements, and a mask once a list is missing --

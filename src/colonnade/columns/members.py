@@ -26,7 +26,7 @@ from colonnade.nodes import Dataset
 from colonnade.nodes.chunk_source import ChunkSource
 from colonnade.nodes.heap_source import REFERENCE_DTYPE, HeapSource
 from colonnade.selection import RowNumbers
-from colonnade.stored_dtypes import memory_dtype
+from colonnade.stored_dtypes import memory_dtype, raw_dtype
 
 Path = tuple[str | int, ...]
 
@@ -208,6 +208,34 @@ class _NoHeap:
         raise AssertionError("an element without pointers was followed")
 
 
+class MemberNumbers:
+    """A part of each row that is a native number, for those who ask for few rows at a time."""
+
+    def __init__(self, source: ChunkSource, part: ElementPart, dtype: np.dtype) -> None:
+        self._source, self._part, self._dtype = source, part, dtype
+        self.is_open_to_rows = source.is_open_to_rows
+        self.unpacks_whole_chunks = source.unpacks_whole_chunks
+
+    def read(self, start: int, count: int) -> np.ndarray | None:
+        """The rows from `start` on; None where the library must read them."""
+        return self._numbers(self._source.read(start, count))
+
+    def take(self, rows: RowNumbers) -> np.ndarray | None:
+        """These rows, which increase; None where the library must read them."""
+        return self._numbers(self._source.take(rows))
+
+    def take_few(self, rows: RowNumbers) -> np.ndarray | None:
+        """These rows, in any order; None where not each can be read without the others."""
+        return self._numbers(self._source.take_few(rows))
+
+    def _numbers(self, elements: np.ndarray | None) -> np.ndarray | None:
+        if elements is None:
+            return None
+        octets = elements.view(np.uint8).reshape(len(elements), elements.dtype.itemsize)
+        numbers = _cut_out(octets, self._part).view(self._dtype).reshape(-1)
+        return numbers if numbers.dtype.isnative else numbers.astype(numbers.dtype.newbyteorder("="))
+
+
 class MemberFetcher:
     """A part of each row of a dataset."""
 
@@ -234,6 +262,16 @@ class MemberFetcher:
     @cached_property
     def _stored_part(self) -> ElementPart | None:
         return None if self.rows.stored is None else part_of_element(self.rows.stored, self._path)
+
+    @cached_property
+    def numbers(self) -> MemberNumbers | None:
+        """What reads few rows at a time; None for a part that is not a native number, or is read by the library."""
+        part, source = self._stored_part, self.rows.source
+        if part is None or source is None or not _is_seen_as_stored(part.type, self.column.type):
+            return None
+        dtype = raw_dtype(part.type)
+        is_number = dtype is not None and dtype.kind in "iuf" and dtype.itemsize == part.type.size
+        return MemberNumbers(source, part, dtype) if is_number and dtype is not None else None
 
     @cached_property
     def _references(self) -> PartRows | None:

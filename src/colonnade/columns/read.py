@@ -44,7 +44,7 @@ from colonnade.stored_dtypes import memory_dtype
 if TYPE_CHECKING:
     from colonnade.arrays import Octets
     from colonnade.columns.lists import ListsFetcher
-    from colonnade.columns.members import MemberFetcher
+    from colonnade.columns.members import MemberFetcher, MemberNumbers
     from colonnade.sparse.rows import SparseRows
 
 R = TypeVar("R")
@@ -123,9 +123,15 @@ class ColumnReader:
         self.members = cast("MemberFetcher", self._fetcher) if is_part else None
         """What fetches elements that the column is a part of; None for a column with rows of its own."""
         self.n_threads = self._fetcher.n_threads
-        source = self._fetcher.source if self.has_numbers and column.encoding is None else None
-        self._numbers = source if isinstance(source, ChunkSource) else None  # keys, where they are stored as they are
+        self._numbers = self._stored_numbers() if self.has_numbers and column.encoding is None else None
         self._lenient: ColumnReader | None = None
+
+    def _stored_numbers(self) -> ChunkSource | MemberNumbers | None:
+        """What reads few keys at a time, where they are stored as they are."""
+        if self.members is not None:
+            return None if self.column.problem is not None else self.members.numbers
+        source = self._fetcher.source
+        return source if isinstance(source, ChunkSource) else None
 
     def read(self, start: int, count: int, step: int = 1) -> pa.Array:
         """`count` rows (start, start+step, ...) as one Arrow array."""

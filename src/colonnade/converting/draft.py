@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import TypedDict, Unpack
 
 from colonnade.anndata.objects import refuse_broken
+from colonnade.columns.mapping import implied_units
 from colonnade.converting.rows import rows_of
 from colonnade.dataclass import dataclass, replace
 from colonnade.edit.create import Draft, TableOptions, prepare
@@ -52,7 +53,7 @@ class TableDraft:
         """What is left out, in words."""
         path = self.table.path
         notes = [f"{path}: column {name!r} was left out: {why}" for name, why in self.left_out.items()]
-        if self.draft.layout.is_of_datasets:
+        if not self.draft.layout.conversion.columns_are_objects:
             notes += self._homeless_attributes()
         if not self.draft.layout.conversion.keeps_labels:
             notes += [f"{path}: the row label {name!r} becomes a column" for name in self.source.info.label_names]
@@ -65,6 +66,10 @@ class TableDraft:
             node = former.column_node(self.source, name)
             lost = set() if node is None else set(node.attribute_names()) - set(former.column_attributes)
             lost -= {*MARKS, *OPTIONS_SET, "units", "description"}
+            if not self.draft.layout.keeps_texts:
+                implied = implied_units(self.draft.source.schema.field(self.names[name]).type)
+                strings = former.strings(self.source, name)
+                lost |= {key for key, text in strings.items() if (key, text) != ("units", implied)}
             notes += [
                 f"{self.table.path}: the attribute {key!r} of column {name!r} is not kept" for key in sorted(lost)
             ]
@@ -83,7 +88,8 @@ class TableDraft:
             self.source.group, editable(attribute_holder(group)), own, kept=(TITLE_ATTRIBUTE, *STRING_ATTRIBUTES)
         )
         opened = {column.name: open_node(group, column.link or column.name) for column in written.info.members}
-        nodes = {name: node for name, node in opened.items() if node is not None}
+        has_own = target.columns_are_objects
+        nodes = {name: node for name, node in opened.items() if node is not None and has_own}
         for old, new in self.names.items():
             self._copy_column_attributes(old, nodes.get(new))
         schemas = (self.draft.source.schema, written.schema)

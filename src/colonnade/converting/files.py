@@ -76,13 +76,13 @@ def convert(
     """Write a file again in another layout or format: HDF5, CSV, TSV, JSON lines, Arrow or Parquet.
 
     From HDF5 to HDF5, every table is written in another layout, and everything else is copied unchanged.
-    layout: "hep001", "h5col", "anndata", "artifactdb" or "pytables"; by the suffix of the target when not given (.h5ad
-    and .h5mu: "anndata"). version, directory: of "artifactdb", as for `write`; a directory takes the only table of a
-    file that holds nothing else. Data frames in mappings (obsm, uns) are elements, and are copied. What the layout
-    cannot hold is refused by name, and no new file is written. Rows are streamed: memory does not grow with them.
-    Categories and their order, row labels, nullable types, missing rows and attributes come back exactly on the way
-    back. Search indexes are rebuilt with the same kinds, columns and options; one that cannot be rebuilt is reported in
-    `notes` of the result.
+    layout: "hep001", "h5col", "anndata", "artifactdb", "pytables", "pandas" or "compound"; by the suffix of the target
+    when not given (.h5ad and .h5mu: "anndata"). version, directory: of "artifactdb", as for `write`; a directory takes
+    the only table of a file that holds nothing else. Data frames in mappings (obsm, uns) are elements, and are copied.
+    What the layout cannot hold is refused by name, and no new file is written. Rows are streamed: memory does not grow
+    with them. Categories and their order, row labels, nullable types, missing rows and attributes come back exactly on
+    the way back. Search indexes are rebuilt with the same kinds, columns and options; one that cannot be rebuilt is
+    reported in `notes` of the result.
 
     format, source_format: "hdf5", "csv", "tsv", "jsonl", "arrow", "arrows" or "parquet"; by default chosen by suffixes
     (.h5, .csv, .csv.gz, .jsonl, .parquet and so on). table: which table of an HDF5 source, or the name of the one in

@@ -6,27 +6,32 @@ Those in attributes of other objects, which lead to tables that were written aga
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 
 from colonnade import compute as pc
 from colonnade import writing
-from colonnade.columns.arrow_types import ReferenceType, TargetType
+from colonnade.columns.arrow_types import ReferenceType, TargetType, items_of, with_items
 from colonnade.errors import CorruptError
-from colonnade.nodes import Group, Node
+from colonnade.exchange.targets import StoredTarget, stored_target
+from colonnade.nodes import Dataset, Group, Node
 from colonnade.nodes.paths import editable, group_at, join_path, walk_groups
+from colonnade.nodes.regions import selection_of
 
-_TO_OBJECT = TargetType("object_reference")
+_TO_OBJECT, _TO_REGION = TargetType("object_reference"), TargetType("region_reference")
 _MOST_KEPT = 65_536  # paths that are looked up only once, however often they are referred to
 
 
 def movable_type(kind: pa.DataType) -> pa.DataType:
-    """The type of these values with paths in place of references to objects, also in lists and structs."""
-    if isinstance(kind, ReferenceType) and kind.kind == "object_reference":
-        return _TO_OBJECT
+    """The type of these values with paths in place of references, also in lists and structs."""
+    if isinstance(kind, ReferenceType):
+        return _TO_OBJECT if kind.kind == "object_reference" else _TO_REGION
     if pa.types.is_list(kind):
         return pa.list_(movable_type(kind.value_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(movable_type(kind.value_type), kind.list_size)
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(movable_type(field.type)) for field in kind])
     return kind
@@ -38,16 +43,18 @@ class ReferencePaths:
     def __init__(self, node: Node) -> None:
         """node: any object of the file."""
         self._node = node
-        self._known: dict[bytes, str] = {}
+        self._known: dict[bytes, StoredTarget] = {}
 
     def moved(self, array: pa.Array, name: str, first_row: int) -> pa.Array:
-        """The values of a column with paths in place of references to objects, as `movable_type` has them."""
+        """The values of a column with paths in place of references, as `movable_type` has them."""
         kind = array.type
         wanted = movable_type(kind)
         if wanted == kind:
             return array
         if isinstance(kind, ReferenceType):
-            return self._paths(array, name, first_row)
+            return self._paths(array, kind, name, first_row)
+        if pa.types.is_fixed_size_list(kind):
+            return with_items(array, self.moved(items_of(array), name, first_row))
         missing = array.is_null() if array.null_count else None
         if pa.types.is_list(kind):
             lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
@@ -60,25 +67,32 @@ class ReferencePaths:
         ]
         return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=missing)
 
-    def _paths(self, array: pa.Array, name: str, first_row: int) -> pa.Array:
-        paths: list[dict[str, str | None] | None] = []
+    def _paths(self, array: pa.Array, kind: ReferenceType, name: str, first_row: int) -> pa.Array:
+        paths: list[StoredTarget | None] = []
         for row, data in enumerate(array.storage.to_pylist()):
-            path = None if data is None or not any(data) else self._path_of(data)
-            if path == "":
+            path = None if data is None or not any(data) else self._target_of(data, kind.kind)
+            if path is not None and not path["path"]:
                 raise CorruptError("the reference leads to no object of the file", column=name, row=first_row + row)
-            paths.append(None if path is None else {"path": path, "selection": None})
-        return pa.ExtensionArray.from_storage(_TO_OBJECT, pa.array(paths, _TO_OBJECT.storage_type))
+            paths.append(path)
+        wanted = _TO_OBJECT if kind.kind == "object_reference" else _TO_REGION
+        return pa.ExtensionArray.from_storage(wanted, pa.array(paths, wanted.storage_type))
 
-    def _path_of(self, data: bytes) -> str:
-        """The path of the object that a reference leads to; empty if it leads to none."""
-        path = self._known.get(data)
-        if path is None:
-            target = self._node.find_target("object_reference", data)
+    def _target_of(self, data: bytes, kind: str) -> StoredTarget:
+        """The object that a reference leads to, and the part of it; an empty path if it leads to none."""
+        known = self._known.get(data)
+        if known is None:
+            target = self._node.find_target(
+                "object_reference" if kind == "object_reference" else "region_reference", data
+            )
             path = (None if target is None else target.node.full_path()) or ""
+            selection = None
+            if target is not None and target.region is not None and target.node.is_dataset:
+                selection = selection_of(target.region.chosen(cast("Dataset", target.node).shape))
+            known = stored_target(path, selection)
             if len(self._known) >= _MOST_KEPT:
                 self._known.clear()
-            self._known[data] = path
-        return path
+            self._known[data] = known
+        return known
 
 
 def refer_to_tables(source: Group, target: Group, tables: Mapping[int, str]) -> None:

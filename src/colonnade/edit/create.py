@@ -7,7 +7,7 @@ rows (at most 64 MiB), then one chunk per column.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import chain
 from typing import Literal
@@ -29,8 +29,10 @@ from colonnade.exchange.sources import Source, source_from, with_strings
 from colonnade.h5.links import holds_large_attributes, move, rename, unlink
 from colonnade.layouts import Create, Layout, NewWriter, layout_of, named_layout
 from colonnade.layouts.anndata_view import AnnDataOption, check_wish, faced_options, make_face
+from colonnade.layouts.found import table_at
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnOptions, Progress, TableText
 from colonnade.nodes import EditableGroup, Group
+from colonnade.nodes.dataset_tables import is_dataset_table
 from colonnade.nodes.paths import editable, group_at, join_path
 from colonnade.sparse.draft import SparseDraft
 
@@ -347,7 +349,8 @@ class TablePath:
                     "objects belong: choose another path",
                     rule="T7",
                 )
-            if above.open_dataset(part) is not None:
+            is_last = depth == len(parts) - 1
+            if above.open_dataset(part) is not None and not (is_last and table_at(self._root, self._path)):
                 here = "/" + "/".join(parts[: depth + 1])
                 raise UsageError(f"{here} is a dataset: choose another path for the table", path=here)
             above = above.open_group(part) if above.has_link(part) else None
@@ -356,8 +359,8 @@ class TablePath:
         """The group to move into, None when the path is free; a UsageError when it is taken."""
         if not exists_path(self._root, self._path):
             return None
-        group = self._root.open_group(self._path)
-        layout = layout_of(group) if group is not None else None
+        table = table_at(self._root, self._path)
+        group, layout = table if table is not None else (self._root.open_group(self._path), None)
         if group is None or (layout is None and group.link_names()):
             raise UsageError(
                 f"{self._path} holds other objects and is not a table: choose another path", path=self._path
@@ -369,6 +372,10 @@ class TablePath:
             )
         own = layout.own_objects(group) if layout is not None else set()
         foreign = {child.name for child in group.children()} - own
+        if self._draft.layout.is_of_datasets or is_dataset_table(group):
+            self._check_replaced(foreign)
+            self._made_anew = True
+            return group
         for name in self._draft.names if self._draft.layout.names_are_links else ():
             if name in foreign:
                 raise UsageError(
@@ -383,6 +390,16 @@ class TablePath:
                 )
             self._made_anew = True
         return group
+
+    def _check_replaced(self, foreign: Collection[str]) -> None:
+        """Refuse a group that a dataset cannot replace, because of what else is in it."""
+        if self._path == "/" or foreign:
+            reason = "is the root of the file" if self._path == "/" else f"holds {', '.join(sorted(foreign)[:5])}"
+            raise UsageError(
+                f"{self._path} {reason}; a table of layout {self._draft.layout.name!r} is a dataset, which cannot "
+                "replace it: choose another path",
+                path=self._path,
+            )
 
     @property
     def path(self) -> str:
@@ -418,19 +435,30 @@ class TablePath:
         if self._target is None:
             return group_at(self._editable_root, self._path)
         if self._made_anew:
+            if is_dataset_table(self._target):
+                self._clear(editable(self._target))
             self._target = None
             unlink(self._editable_root, self._path)
             rename(self._editable_root, self._aside, self._path)
             return group_at(self._editable_root, self._path)
         target = editable(self._target)
-        layout = layout_of(target)
-        if layout is not None:
-            layout.edit.clear(target)
+        self._clear(target)
         aside = group_at(self._editable_root, self._aside)
         for child in aside.children():
             move(aside, child.name, target)
         unlink(self._editable_root, self._aside)
         return target
+
+    def _clear(self, target: EditableGroup) -> None:
+        """Remove the objects of a table that is replaced. Of a read-only layout, only by a table of the same."""
+        layout = layout_of(target)
+        if layout is None:
+            return
+        if layout.find("write") is not None or layout is not self._draft.layout:
+            layout.edit.clear(target)
+            return
+        for name in layout.own_objects(target):
+            unlink(target, name)
 
     def remove(self) -> None:
         """Remove what was begun."""

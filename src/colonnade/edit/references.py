@@ -9,12 +9,22 @@ import pyarrow as pa
 
 from colonnade import compute as pc
 from colonnade import writing
-from colonnade.columns.arrow_types import ReferenceType, TargetType, holds_targets
+from colonnade.columns.arrow_types import (
+    ReferenceType,
+    TargetType,
+    holds_references,
+    holds_targets,
+    items_of,
+    with_items,
+)
 from colonnade.columns.mapping import plain_type
-from colonnade.errors import DataError
+from colonnade.errors import ColonnadeError, DataError
 from colonnade.exchange.targets import selection_from
 from colonnade.nodes import EditableGroup
-from colonnade.nodes.paths import encode_name
+from colonnade.nodes.damage import hdf5_errors
+from colonnade.nodes.dataset_tables import is_dataset_table
+from colonnade.nodes.paths import editable, encode_name
+from colonnade.nodes.protocols import ReferenceKind
 
 _MOST_KEPT = 65_536  # references that are made only once, however often they are written
 
@@ -28,15 +38,57 @@ class ReferenceMaker:
     """Makes the references in values that are written to a file. Equal ones share their selection in the file."""
 
     def __init__(self, group: EditableGroup) -> None:
-        self._group = group
+        self._group = editable(group.parent) if is_dataset_table(group) else group
         self._known: dict[tuple[str, str | None, bool], bytes] = {}
+        self._checked: dict[bytes, bool] = {}
 
     def __call__(self, array: pa.Array, name: str, first_row: int, wanted: pa.DataType | None = None) -> pa.Array:
-        """The values, with references in place of paths and selections; others as they are."""
+        """The values, with references in place of paths and selections; others as they are, if they lead somewhere."""
         if not holds_targets(array.type):
+            self._refuse_strangers(array, name, first_row)
             return array
         kind = plain_type(array.type) if wanted is None else wanted
         return with_references(array, self._make, name, first_row, kind)
+
+    def _refuse_strangers(self, array: pa.Array, name: str, first_row: int) -> None:
+        """Refuse references that lead to no object of the file: they were read from another."""
+        kind = array.type
+        if not holds_references(kind):
+            return
+        if isinstance(kind, ReferenceType):
+            for row, data in enumerate(array.storage.to_pylist()):
+                if data is not None and any(data) and not self._leads_somewhere(kind, data):
+                    raise DataError(
+                        "the reference does not point to an object of this file; a reference is valid only in the file "
+                        "it was made in",
+                        column=name,
+                        row=first_row + row,
+                    )
+        elif pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+            for row, items in enumerate(array):
+                if not items.is_valid:
+                    continue
+                try:
+                    self._refuse_strangers(items.values, name, 0)
+                except DataError as error:
+                    error.row = first_row + row
+                    raise
+        elif pa.types.is_struct(kind):
+            for number, field in enumerate(kind):
+                self._refuse_strangers(array.field(number), f"{name}.{field.name}", first_row)
+
+    def _leads_somewhere(self, kind: ReferenceType, data: bytes) -> bool:
+        known = self._checked.get(data)
+        if known is None:
+            word: ReferenceKind = "object_reference" if kind.kind == "object_reference" else "region_reference"
+            try:
+                known = self._group.find_target(word, data) is not None
+            except hdf5_errors(ColonnadeError):
+                known = False
+            if len(self._checked) >= _MOST_KEPT:
+                self._checked.clear()
+            self._checked[data] = known
+        return known
 
     def _make(self, path: str, text: str | None, is_region: bool) -> bytes:
         key = (path, text, is_region)
@@ -66,6 +118,9 @@ def with_references(array: pa.Array, make: MakeReference, name: str, first_row: 
         return pa.ListArray.from_arrays(pa.array(offsets), values, mask=mask)
     if not holds_targets(kind):
         return array
+    if pa.types.is_fixed_size_list(kind):
+        inner = wanted.value_type if pa.types.is_fixed_size_list(wanted) else kind.value_type
+        return with_items(array, with_references(items_of(array), make, name, first_row, inner))
     parts = []
     for number, field in enumerate(kind):
         position = wanted.get_field_index(field.name) if pa.types.is_struct(wanted) else -1

@@ -14,6 +14,9 @@ from colonnade.nodes.regions import check_selection, is_index
 from colonnade.sealed import Sealed
 from colonnade.values import Json
 
+StoredTarget = dict[str, str | None]
+"""A path, and a selection as a string, or None: a value of `TargetType`."""
+
 
 class Referring(Sealed):
     """What has a path, and may have a selection: see `table.references.Reference`."""
@@ -77,7 +80,16 @@ def _pair_of(value: object) -> tuple[str, str | None]:
         return path, None
     check_selection(selection)
     items = selection if isinstance(selection, tuple) else (selection,)
-    return path, json.dumps([_as_json(item) for item in items])
+    return path, _as_text(items)
+
+
+def _as_text(items: Sequence[object]) -> str:
+    return json.dumps([_as_json(item) for item in items])
+
+
+def stored_target(path: str, selection: Sequence[object] | None) -> StoredTarget:
+    """A path and a selection as values of `TargetType` have them."""
+    return {"path": path, "selection": None if selection is None else _as_text(selection)}
 
 
 def _as_json(item: object) -> Json:

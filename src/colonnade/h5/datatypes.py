@@ -319,6 +319,9 @@ def _make_compound(stored: StoredType) -> h5t.TypeID:
 
 
 def _make_unknown(stored: StoredType) -> h5t.TypeID:
+    if stored.tag == "time" and stored.size in (4, 8):
+        known: h5t.TypeID = getattr(h5t, f"UNIX_D{stored.size * 8}{'BE' if stored.order == 'big' else 'LE'}")
+        return known
     raise UnsupportedError(f"colonnade cannot make the HDF5 datatype {stored}", feature=str(stored))
 
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
@@ -330,6 +329,7 @@ class Layout:
     find: Callable[[str], object]
     creates_in: str = ""
     could_be: Callable[[Group], Candidate | None] | None = None
+    has_column: Callable[[Group], bool] | None = None  # whether `could_be` is not None, where that is found out sooner
     check_lengths: Callable[[Group, str], None] = _keep_lengths
     further_members: Callable[[Group, Iterable[ColumnInfo]], Iterable[str]] = _no_members
     row_target: Callable[[Group, ColumnInfo], str | None] = _no_target
@@ -347,7 +347,11 @@ class Layout:
 
     def can_read(self, group: Group) -> bool:
         """Whether a group can be read as a table of the layout when it is asked for."""
-        return self.is_table(group) or (self.could_be is not None and self.could_be(group) is not None)
+        if self.is_table(group):
+            return True
+        if self.has_column is not None:
+            return self.has_column(group)
+        return self.could_be is not None and self.could_be(group) is not None
 
     def reserved_attributes(self, group: Group) -> tuple[str, ...]:
         """The names of attributes of a table that the layout sets."""
@@ -454,10 +458,14 @@ def in_folders(*packages: str) -> Callable[[str], object]:
     @cache
     def find(name: str) -> object:
         for package in packages:
-            if find_spec(f"{package}.{name}") is not None:
+            try:
                 module = import_module(f"{package}.{name}")
-                part: object = getattr(module, "PART", module)
-                return part
+            except ModuleNotFoundError as error:
+                if error.name != f"{package}.{name}":
+                    raise
+                continue
+            part: object = getattr(module, "PART", module)
+            return part
         return None
 
     return find

@@ -73,6 +73,7 @@ class Conversion:
     label = "index"  # the name of labels that had none
     allow_reserved = False  # whether names that are reserved for users' columns are taken over
     keeps_labels = True  # whether row labels stay labels; otherwise they become columns
+    columns_are_objects = True  # whether each column is an object of its own, which can have attributes
     carries_notes = False  # whether the description of a table has notes for pandas that the new table gets too
 
     def __init__(self, group_attributes: Collection[str], column_attributes: Collection[str]) -> None:

@@ -122,8 +122,8 @@ def write(
 
     title, description: what the table holds, in words. units_vocabulary: the vocabulary of its units.
     columns: {name: colonnade.column(...)}. labels: the row labels, as [names] of columns or {name: array}.
-    index: the search indexes, as {column: kind or kinds}. layout: "hep001", "h5col", "anndata", "artifactdb"
-        or "pytables".
+    index: the search indexes, as {column: kind or kinds}. layout: "hep001", "h5col", "anndata", "artifactdb",
+        "pytables", "pandas" or "compound".
     allow_reserved: whether names that HEP001 reserves may be used.
     version, directory: for the layout "artifactdb": version="1.0" (a group that states its version), or "H/F", a legacy
     form given by the versions of hdf5_data_frame and data_frame; directory=True: the current form, a directory at the

@@ -18,11 +18,18 @@ def _could_be(group: Group) -> Candidate | None:
     return candidate(group)
 
 
+def _has_column(group: Group) -> bool:
+    from colonnade.layouts.columns.describe import has_column
+
+    return has_column(group)
+
+
 LAYOUT = Layout(
     name="columns",
     is_table=names.is_vaex,
     find=in_folders(__name__),
     could_be=_could_be,
+    has_column=_has_column,
     group_attributes=names.GROUP_ATTRIBUTES,
     column_attributes=names.COLUMN_ATTRIBUTES,
 )

@@ -6,7 +6,7 @@ No element of a column is read. Only hard links are followed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from colonnade.dataclass import replace
 from colonnade.errors import ColonnadeError, FormatError, UsageError
@@ -15,7 +15,8 @@ from colonnade.layouts.columns.members import GroupMember, UnknownKind, plain_me
 from colonnade.layouts.contract import Candidate
 from colonnade.layouts.frame_parts import Absent, Unfit, common_length
 from colonnade.layouts.index_home import HOME
-from colonnade.model import ColumnInfo, Finding, Severity, TableInfo, unreadable_column
+from colonnade.layouts.wide import is_wide, problems_of, sample
+from colonnade.model import ColumnInfo, Finding, LazyColumns, Severity, TableInfo, unreadable_column
 from colonnade.nodes import Dataset, Group, attributes
 from colonnade.nodes.damage import hdf5_errors
 
@@ -28,26 +29,74 @@ def describe(group: Group, path: str) -> TableInfo:
 class _Description:
     """One pass over a group, which collects what is not a column."""
 
-    def __init__(self, group: Group, path: str) -> None:
+    def __init__(self, group: Group, path: str, lazy: bool = True) -> None:
         self.group, self.path = group, path
+        self.lazy = lazy
         self.is_vaex = names.is_vaex(group)
         self.problems: list[Finding] = []
 
     def table(self) -> TableInfo:
+        return (self._wide_table() if self.lazy else None) or self._whole_table()
+
+    def _wide_table(self) -> TableInfo | None:
+        """A group of many members, each of which is described when it is used; None for others.
+
+        Which of them are columns is not known before: one that is not, or has another length, cannot be read.
+        """
+        listed = self._link_names()
+        if not is_wide(len(listed)):
+            return None
+        n_rows = self._usual_length(sample(listed))
+        if n_rows is None:
+            return None
+
+        def described(name: str) -> ColumnInfo:
+            alone = _Description(self.group, self.path)
+            column = alone._column(name)
+            if column is None:
+                return unreadable_column(name, alone.problems[-1].message, name)
+            if column.n_rows == n_rows or column.problem is not None:
+                return replace(column, n_rows=n_rows)
+            return replace(column, n_rows=n_rows, problem=f"it has {column.n_rows} rows, the table has {n_rows}")
+
+        return self._table(
+            LazyColumns(listed, described),
+            n_rows,
+            problems_of(lambda: _Description(self.group, self.path, lazy=False).table()),
+        )
+
+    def _usual_length(self, listed: Sequence[str]) -> int | None:
+        """The length that most of these members have as columns; None if none of them is one."""
+        columns = (self._column(name) for name in listed)
+        return common_length(column for column in columns if column is not None)
+
+    def _link_names(self) -> list[str]:
+        """The names that may be those of columns, those that vaex orders first."""
+        home = self.group.open_group(names.COLUMNS) if self.is_vaex else self.group
+        if home is None:
+            return []
+        there = home.link_names()
+        order = [name for name in ordered_names(home) if name in set(there)] if self.is_vaex else []
+        return [name for name in dict.fromkeys([*order, *there]) if name != HOME]
+
+    def _whole_table(self) -> TableInfo:
         described = {name: column for name in self._names() if (column := self._column(name)) is not None}
         n_rows = common_length(described.values())
         if n_rows is None and not self.is_vaex:
             raise UsageError(f"{self.path} has no columns: none of its members is a dataset of rows", path=self.path)
         n_rows = n_rows or 0
         columns = [own for column in described.values() if (own := self._of_table(column, n_rows)) is not None]
+        return self._table(tuple(columns), n_rows, tuple(self.problems))
+
+    def _table(self, columns: Sequence[ColumnInfo], n_rows: int, problems: Sequence[Finding]) -> TableInfo:
         return TableInfo(
             path=self.path,
             layout="columns",
             n_rows=n_rows,
-            columns=tuple(columns),
+            columns=columns,
             title=attributes.read_text(self.group, names.TITLE) or None,
             description=attributes.read_text(self.group, names.DESCRIPTION) or None,
-            problems=tuple(self.problems),
+            problems=problems,
         )
 
     def _names(self) -> list[str]:
@@ -129,6 +178,26 @@ def candidate(group: Group) -> Candidate | None:
     n_rows = max(lengths, key=lambda length: (lengths[length], length))
     is_likely = lengths[n_rows] > 1 and (len(lengths) == 1 or has_dimensions)
     return Candidate(n_rows, lengths[n_rows], n_bytes[n_rows], is_likely)
+
+
+def has_column(group: Group) -> bool:
+    """Whether some dataset of the group has rows. Looks at no more of them than it takes."""
+    try:
+        listed = group.link_names()
+    except hdf5_errors(ColonnadeError):
+        return False
+    for name in listed:
+        dataset = group.open_dataset(name) if group.hard_kind(name) == "dataset" else None
+        if dataset is None:
+            continue
+        try:
+            shape = shape_of(dataset)
+            if shape and not names.is_dimension_only(dataset):
+                _rows_of(dataset, shape)
+                return True
+        except Unfit:
+            continue
+    return False
 
 
 def _rows_of(dataset: Dataset, shape: tuple[int, ...]) -> int:

@@ -7,7 +7,7 @@ from colonnade.nodes import Dataset, Group, attributes
 # vaex
 TYPE, TABLE, COLUMNS, ORDER = "type", "table", "columns", "column_order"
 DICTIONARY_ENCODED = "dictionary_encoded"
-UNIT, UCD, DTYPE = "unit", "ucd", "dtype"
+UNIT, DTYPE = "unit", "dtype"
 
 # loom
 LOOM_GROUPS = ("row_attrs", "col_attrs")

@@ -12,8 +12,10 @@ LAYOUT = Layout(
     name="compound",
     is_table=record_tables.is_record_table,
     find=in_folders(__name__, "colonnade.layouts.records"),
+    creates_in="create",
     is_of_datasets=True,
     group_attributes=record_tables.TABLE_ATTRIBUTES,
     further_attributes=record_tables.own_attributes,
     names_are_links=False,
+    keeps_texts=True,
 )

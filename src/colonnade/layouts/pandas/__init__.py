@@ -37,9 +37,11 @@ LAYOUT = Layout(
     name="pandas",
     is_table=_is_table,
     find=in_folders(__name__),
+    creates_in="create",
     group_attributes=names.GROUP_ATTRIBUTES,
     column_attributes=names.COLUMN_ATTRIBUTES,
     further_attributes=_further_attributes,
     further_members=_further_members,
     names_are_links=False,
+    needs_labels=True,
 )

@@ -266,18 +266,17 @@ def _codes(group: Group, name: str, codes: str, levels: str) -> ColumnInfo:
     info, n_rows = header_of(dataset, codes)
     if is_empty(dataset):
         return nothing(name, codes, dataset, info)
-    return _coded(group, name, codes, dataset_column(name, info, n_rows), array_column(group, name, levels), False)
+    return _coded(group, codes, dataset_column(name, info, n_rows), array_column(group, name, levels), False)
 
 
 def _categorical(group: Group, name: str, array: str, dataset: Dataset, info: DatasetInfo) -> ColumnInfo:
     ordered = bool(attributes.read_flag(dataset, names.ORDERED))
     categories = array_column(group, name, names.axis_categories(array))
-    return _coded(
-        group, name, array, dataset_column(name, info, info.shape[0] if info.shape else 0), categories, ordered
-    )
+    codes = dataset_column(name, info, info.shape[0] if info.shape else 0)
+    return _coded(group, array, codes, categories, ordered)
 
 
-def _coded(group: Group, name: str, link: str, codes: ColumnInfo, values: ColumnInfo, ordered: bool) -> ColumnInfo:
+def _coded(group: Group, link: str, codes: ColumnInfo, values: ColumnInfo, ordered: bool) -> ColumnInfo:
     if codes.type.kind != "integer":
         raise Unfit(f"the codes in {link} are {codes.type}")
     if values.problem is not None:

@@ -11,6 +11,7 @@ class PandasConversion(Conversion):
     """The arrays of a table are shared by its columns, so what is written on them is of no single column."""
 
     carries_notes = True
+    columns_are_objects = False
 
     def column_node(self, _table: SourceTable, _name: str) -> None:
         """No object of the file has the attributes of one column."""

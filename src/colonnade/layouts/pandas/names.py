@@ -32,6 +32,10 @@ VALUE_TYPE, TRANSPOSED, EMPTY_SHAPE, ORDERED = "value_type", "transposed", "shap
 
 # Of the table format: a PyTables table, the categories of its columns, and PyTables' own indexes.
 TABLE, META, THEIR_INDEXES = "table", "meta", "_i_table"
+INDEX = "index"  # the member with the row labels
+
+# Written by colonnade, plainly: the names of the labels, in their order; pandas has them in pickles only.
+INDEX_NAMES, VALUES_COLUMNS = "index_names", "values_cols"
 
 MOST_LEVELS = 64
 MOST_UNNAMED = 1 << 17  # columns of a block whose names cannot be read

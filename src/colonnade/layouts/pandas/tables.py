@@ -9,7 +9,7 @@ that are pickles, so they are not known: such a column is called by its member a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -20,7 +20,7 @@ from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.layouts.frame_parts import FrameDescription, Unfit
 from colonnade.layouts.pandas import names
 from colonnade.layouts.pandas.axes import nan_rep_of, open_array, with_meaning
-from colonnade.layouts.pandas.kinds import DATE_TIME, Meaning, as_strings, meaning_of
+from colonnade.layouts.pandas.kinds import DATE_TIME, Meaning, Zone, as_strings, meaning_of
 from colonnade.layouts.pandas.notes import Properties, as_note, dtype_note
 from colonnade.layouts.pandas.pickles import is_pickled, read_string
 from colonnade.model import (
@@ -38,7 +38,7 @@ from colonnade.model import (
 from colonnade.nodes import Dataset, Group, attributes
 from colonnade.nodes.damage import hdf5_errors
 
-INDEX, CATEGORY = "index", "category"
+CATEGORY = "category"
 CATEGORY_VALUES = "values"
 MOST_UNWRITTEN_BYTES = 1 << 20  # bytes of categories that were never written
 NO_CATEGORIES = StoredType("float", 8, signed=True, precision=64, mantissa=52, exponent=11)
@@ -64,6 +64,7 @@ class TableDescription(FrameDescription):
     """One pass over a frame or Series, which collects the problems it finds."""
 
     layout = "pandas"
+    _index_names: list[str] | None = None  # of the row labels; None if only pickles name them
 
     def table(self) -> TableInfo:
         try:
@@ -74,11 +75,15 @@ class TableDescription(FrameDescription):
             return TableInfo(self.path, self.layout, 0, version="table", problems=self.found_problems(False))
         assert self.info.shape is not None  # as `_header` has checked
         self.n_rows = self.info.shape[0]
-        self._note_pickles()
         sources = self._sources()
-        index = next((field for field in self.info.type.fields if field.name == INDEX), None)
-        label = None if index is None else self._label(RecordPart(index), list(sources))
-        label_names = () if label is None else (label.name,)
+        index = next((field for field in self.info.type.fields if field.name == names.INDEX), None)
+        self._find_plain_names(sources)
+        if self._index_names is None:
+            self._note_pickles()
+        labels = self._levels(sources)
+        if not labels and index is not None:
+            labels = [self._label(RecordPart(index), list(sources))]
+        label_names = tuple(label.name for label in labels)
 
         def described(name: str) -> ColumnInfo:
             return replace(self._column(name, sources[name]), labels=label_names)
@@ -86,7 +91,7 @@ class TableDescription(FrameDescription):
         is_lazy = self.links_if_wide(self.group, len(sources)) is not None
         columns = LazyColumns(list(sources), described)
         whole = columns if is_lazy else tuple(columns)
-        for column in [*(() if is_lazy else whole), *(() if label is None else (label,))]:
+        for column in [*(() if is_lazy else whole), *labels]:
             if column.problem is not None:
                 self.note("error", column.problem, column.name)
             elif column.description is not None:
@@ -96,10 +101,28 @@ class TableDescription(FrameDescription):
             layout=self.layout,
             n_rows=self.n_rows,
             columns=whole,
-            labels=() if label is None else (label,),
+            labels=tuple(labels),
             version="table",
             problems=self.found_problems(is_lazy),
         )
+
+    def _find_plain_names(self, sources: Mapping[str, RecordPart]) -> None:
+        """What pandas keeps in pickles, if the writer has stated it plainly too: the names of the row labels."""
+        listed = self._plain_strings(names.INDEX_NAMES)
+        is_known = listed is not None and 1 <= len(listed) <= names.MOST_LEVELS and len(set(listed)) == len(listed)
+        if listed is not None and is_known and (len(listed) == 1 or all(name in sources for name in listed)):
+            self._index_names = listed
+
+    def _plain_strings(self, name: str) -> list[str] | None:
+        """An attribute of the table that is a list of strings, and not a pickle."""
+        return None if is_pickled(self.dataset, name) else attributes.read_texts(self.dataset, name)
+
+    def _levels(self, sources: dict[str, RecordPart]) -> list[ColumnInfo]:
+        """The columns that are the levels of the index, which are labels then; none unless there are several."""
+        listed = self._index_names or []
+        if len(listed) < 2:
+            return []
+        return [replace(self._column(name, sources.pop(name)), is_label=True) for name in listed]
 
     def _note_pickles(self) -> None:
         pickled = [name for name in self.group.attribute_names() if is_pickled(self.group, name)]
@@ -118,7 +141,7 @@ class TableDescription(FrameDescription):
         """Where the values of each column are."""
         sources: dict[str, RecordPart] = {}
         for field in self.info.type.fields:
-            if field.name == INDEX:
+            if field.name == names.INDEX:
                 continue
             for position, name in self._named(field):
                 if name in sources:
@@ -133,14 +156,19 @@ class TableDescription(FrameDescription):
         if field.type.dims[0] > names.MOST_UNNAMED:
             self.note("error", f"it claims {field.type.dims[0]:,} columns: they are read as one", field.name)
             return [(None, field.name)]
+        listed = self._plain_strings(f"{field.name}_{names.KIND}")
+        if listed is not None and len(listed) == field.type.dims[0]:
+            return list(enumerate(listed))
         return [(position, f"{field.name}[{position}]") for position in range(field.type.dims[0])]
 
     def _label(self, source: RecordPart, taken: Sequence[str]) -> ColumnInfo:
         """The index, under a name that no column has."""
-        candidates = (INDEX, *(f"{INDEX}_{number}" for number in range(len(taken) + 1)))
+        candidates = (
+            *(self._index_names or ()), names.INDEX, *(f"{names.INDEX}_{number}" for number in range(len(taken) + 1))
+        )  # fmt: skip
         name = next(candidate for candidate in candidates if candidate not in taken)
-        column = self._described(name, source, read_string(self.dataset, f"{INDEX}_kind"))
-        note: Properties = {} if name == INDEX else {"name": None}
+        column = self._described(name, source, read_string(self.dataset, f"{names.INDEX}_kind"))
+        note: Properties = {} if name in (names.INDEX, *(self._index_names or ())) else {"name": None}
         if column.pandas is not None:
             note["dtype"] = column.pandas
         return replace(column, pandas=as_note(note), is_label=True)
@@ -158,8 +186,10 @@ class TableDescription(FrameDescription):
         if source.type.kind == "string":
             meaning = as_strings(source.type, self._encoding, self._nan_rep(member))
         else:
-            meaning = meaning_of(source.type, kind)
-        if (kind or "").startswith(DATE_TIME) and meaning.problem is None:
+            zone = read_string(self.dataset, f"{member}_{names.ZONE}")
+            meaning = meaning_of(source.type, kind, None if zone is None else Zone(zone))
+        is_doubtful = self._index_names is None and (kind or "").startswith(DATE_TIME)
+        if is_doubtful and meaning.problem is None:
             meaning = meaning._replace(doubt="whether they have a zone is in a pickle; those that have are in UTC")
         return _of_member(column, source, meaning)
 
@@ -169,8 +199,8 @@ class TableDescription(FrameDescription):
 
     def _nan_rep(self, member: str) -> str | None:
         """What stands for a missing string: of the index, of each column, or of the whole table."""
-        if member == INDEX:
-            return nan_rep_of(self.dataset, f"{INDEX}_nan_rep")
+        if member == names.INDEX:
+            return nan_rep_of(self.dataset, f"{names.INDEX}_nan_rep")
         if attributes.read_flag(self.group, "data_col_nan_rep"):
             return read_string(self.dataset, f"{member}_nan_rep") or None
         return nan_rep_of(self.group, names.NAN_REP) or "nan"
@@ -179,10 +209,14 @@ class TableDescription(FrameDescription):
         if source.type.kind != "integer":
             return unreadable_column(column.name, f"its codes are {source.type}", names.TABLE)
         try:
-            form = Coded(_categories_of(self.group, source.field.name))
+            form = Coded(self._categories_of(source.field.name))
         except Unfit as error:
             return unreadable_column(column.name, f"its categories: {error}", names.TABLE)
         return replace(column, form=Member(source.path, form), link=names.TABLE)
+
+    def _categories_of(self, member: str) -> CategoriesInfo:
+        is_ordered = attributes.read_flag(self.dataset, f"{member}_{names.ORDERED}")
+        return replace(_categories_of(self.group, member), ordered=bool(is_ordered))
 
 
 def _of_member(column: ColumnInfo, source: RecordPart, meaning: Meaning) -> ColumnInfo:

@@ -21,6 +21,7 @@ class RecordConversion(Conversion):
     """Units and descriptions come from the attributes of the dataset; the search indexes next to it are built again."""
 
     keeps_labels = False
+    columns_are_objects = False
 
     def strings(self, table: SourceTable, name: str) -> dict[str, str]:
         column = table.info.by_name[name]

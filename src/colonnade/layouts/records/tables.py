@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from math import prod
 
-from colonnade.model import ColumnInfo, DatasetInfo, Member, StoredField, StoredType
+from colonnade.dataclass import replace
+from colonnade.model import MICROSECONDS, SECONDS, ColumnInfo, DatasetInfo, Member, StoredField, StoredType
 from colonnade.nodes import Dataset, Group, attributes
 from colonnade.nodes.dataset_tables import DatasetTable, is_dataset_table
 
@@ -19,6 +21,8 @@ TABLE_ATTRIBUTES = (CLASS, TITLE, VERSION)
 NROWS, DIRTY, INDEX, INDEXES_OF = "NROWS", "DIRTY", "INDEX", "_i_"  # of PyTables
 PYTABLES_ATTRIBUTES = (*TABLE_ATTRIBUTES, NROWS, "AUTO_INDEX", "FLAVOR", "EXTDIM", "PSEUDOATOM", "BYTEORDER")
 PYTABLES_ARRAYS = ("ARRAY", "CARRAY", "EARRAY", "VLARRAY")
+_BYTE = StoredType("integer", 1, precision=8)
+_BOOLEAN = StoredType("boolean", 1, base=_BYTE, members=(("FALSE", 0), ("TRUE", 1)))
 _OF_FIELD = re.compile(r"FIELD_(\d{1,5})_([A-Z]+)")
 _UNITS, _DESCRIPTIONS = ("UNITS", "UNIT"), ("DESCRIPTION", "DESC", "COMMENT")
 
@@ -43,6 +47,20 @@ def dataset_of(group: Group) -> Dataset:
 
 def open_column(group: Group, column: ColumnInfo) -> tuple[Dataset, None]:
     return dataset_of(group), None
+
+
+def seen_type(stored: StoredType) -> StoredType:
+    """What PyTables means by a datatype: bits of a byte are booleans, and HDF5's times are its own."""
+    if stored.kind == "bitfield" and stored.size == 1:
+        return _BOOLEAN
+    if stored.kind == "unknown" and stored.tag == "time" and stored.size in (4, 8):
+        return SECONDS if stored.size == 4 else MICROSECONDS
+    if stored.kind == "array":
+        item = seen_type(stored.item)
+        return replace(stored, base=item, size=item.size * prod(stored.dims))
+    if stored.kind == "compound":
+        return replace(stored, fields=tuple(replace(field, type=seen_type(field.type)) for field in stored.fields))
+    return stored
 
 
 def n_rows_of(info: DatasetInfo) -> int:

@@ -31,6 +31,7 @@ from colonnade.stored_dtypes import memory_dtype
 from colonnade.threads import default_threads
 
 _ADVICE = "Only rows can be appended. To change more, convert: cn.convert(path, 'new.h5', layout='hep001')"
+_REFERENCES = ("object_reference", "region_reference")
 _ALIKE = (("bitfield", "boolean"), ("integer", "enum"))  # datatypes whose elements are the same in memory
 
 
@@ -73,12 +74,15 @@ class ElementWriter:
 
     def _encoded(self, column: ColumnInfo, array: pa.Array) -> tuple[np.ndarray, object]:
         with rows_as(lambda position: self.n_rows + position):
-            if array.null_count and column.name not in self._fills:
+            fill = self._fills.get(column.name)
+            if fill is None and column.type.kind in _REFERENCES:
+                fill = bytes(column.type.size)  # the null reference
+            if array.null_count and fill is None:
                 row = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
                 why = "its table has no mark for missing values, and no value to store instead (FIELD_n_FILL)"
                 raise DataError(f"cannot store a missing value: {why}", column=column.name, row=row)
             values = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-            encoded = encode(values, column.type, self._fills.get(column.name), column.name)
+            encoded = encode(values, column.type, fill, column.name)
             return as_stored(encoded.image, column.type, self._fields[column.name], column.name), encoded
 
     def _write(self) -> None:
@@ -105,9 +109,9 @@ class ElementWriter:
             self.n_rows += len(part)
             at += len(part)
 
-    def moved(self, group: EditableGroup) -> ElementWriter:
+    def moved(self, group: EditableGroup, fills: Mapping[str, bytes]) -> ElementWriter:
         """The writer of a new table of the same columns in wider datatypes, with a copy of all rows."""
-        writer = ElementWriter(group, self._names, self._fills)
+        writer = ElementWriter(group, self._names, fills)
         step = self._info.chunk_rows or max(self.n_rows, 1)
         now = self._dataset.describe()
         for start in range(0, self.n_rows, step):
