@@ -105,7 +105,7 @@ def test_a_table_goes_through_two_formats_and_comes_back(
 
 
 def arrow_reads_back(kind: pa.DataType) -> bool:
-    """Before Arrow 26 it refuses Parquet files of its own: fixed lists with missing ones, times in lists and structs."""
+    """Before Arrow 26 it refuses Parquet files of its own: fixed lists with missing rows, times in lists."""
     inside = leaves([kind])
     is_fixed = pa.types.is_fixed_size_list(kind) or any(map(pa.types.is_fixed_size_list, parts_of(kind)))
     is_time = inside != [kind] and any(map(pa.types.is_temporal, inside))
