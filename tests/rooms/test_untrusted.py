@@ -319,7 +319,7 @@ def test_values_that_were_never_written_are_not_looked_up_one_by_one(
     read = GlobalHeap.read
     monkeypatch.setattr(
         GlobalHeap, "read", lambda self, reference, size: n_read.append(reference) or read(self, reference, size)
-    )  # type: ignore[func-returns-value]
+    )
     with cn.open(tmp_path / "a.h5", library="never") as file:
         found = file["t"].to_arrow()
     assert found["text"].to_pylist() == ["seven" if row == 7 else "" for row in range(n_rows)]

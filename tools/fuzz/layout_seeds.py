@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import h5py
 import numpy as np
@@ -210,7 +210,7 @@ def _frame() -> pd.DataFrame:
     )
 
 
-def _stored(form: str, **options: Any) -> Callable[[Path], None]:
+def _stored(form: Literal["fixed", "table"], **options: Any) -> Callable[[Path], None]:
     """Packed, and without indexes: PyTables makes chunks of 64 KiB, and an index of many datasets."""
 
     def make(path: Path) -> None:
@@ -261,7 +261,7 @@ def _h5col(kinds: tuple[str, ...], index: dict[str, Any]) -> Callable[[Path], No
     def make(path: Path) -> None:
         chosen = {name: columns[name] for name in kinds}
         chunks = {name: {"chunk_rows": _CHUNK_ROWS} for name in kinds}
-        cn.write(path, chosen, "t", layout="h5col", index=index, columns=chunks)  # type: ignore[arg-type]
+        cn.write(path, chosen, "t", layout="h5col", index=index, columns=chunks)
 
     return make
 

@@ -64,7 +64,7 @@ def plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, Reference):
         return repr(value), _asked(lambda: plain(value.read(), depth + 1))
     if isinstance(value, ReferencedGroup):
-        return [(name, _asked(lambda name=name: plain(value[name], depth + 1))) for name in islice(value, _MOST_ITEMS)]  # type: ignore[misc]
+        return [(name, _asked(lambda name=name: plain(value[name], depth + 1))) for name in islice(value, _MOST_ITEMS)]
     if isinstance(value, cn.Table):
         return value.path, value.columns, len(value)
     if isinstance(value, np.ndarray):
