@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import colonnade.layouts.anndata.convert
 import colonnade.layouts.anndata.describe
 import colonnade.layouts.anndata.rules
@@ -47,7 +49,7 @@ import colonnade.layouts.records.convert
 import colonnade.layouts.records.search
 import colonnade.layouts.records.write
 from colonnade.layouts import LAYOUTS
-from colonnade.layouts.contract import AnyRules, Create, Describe, Edit, IndexHome, NewTables, Sidecars
+from colonnade.layouts.contract import Create, Describe, Edit, IndexHome, NewTables, Rules, Sidecars
 from colonnade.layouts.conversion import Conversion
 
 DESCRIBE: dict[str, Describe] = {
@@ -89,7 +91,7 @@ INDEXES: dict[str, IndexHome] = {
     "pandas": colonnade.layouts.pandas.search.PART,
     "pytables": colonnade.layouts.records.search.PART,
 }
-RULES: dict[str, AnyRules] = {
+RULES: dict[str, Rules[Any]] = {
     "anndata": colonnade.layouts.anndata.rules.PART,
     "artifactdb": colonnade.layouts.artifactdb.rules.PART,
     "columns": colonnade.layouts.columns.rules.PART,

@@ -91,8 +91,8 @@ def test_a_listed_name_that_leads_to_nothing_is_refused(path: Path, options: Any
         h5["folder/nowhere"] = h5py.SoftLink("/nothing")
         h5["folder/kind"] = np.dtype("i4")
     with cn.open(path, **options) as file:
-        cell: Any = file["t"]["object"][1]
-        folder = cell.read()
+        reference: Any = file["t"]["object"][1]
+        folder = reference.read()
         assert list(folder) == ["inner", "kind", "nowhere"] and "nowhere" in folder and 5 not in folder
         for name in ("kind", "nowhere"):
             with pytest.raises(UsageError, match=f"cannot open /folder/{name}: it is not an array or a group"):

@@ -27,9 +27,6 @@ class Toy:
     def open_column(self, group: Any, column: ColumnInfo) -> tuple[Any, Any]:
         return group.open_dataset(column.name), None
 
-    def unread_attributes(self, _group: Any) -> dict[str, object]:
-        return {}
-
 
 INDEXES = NamedIndexes(lambda group, column, _info: group.open_dataset(column))
 TOY = Layout("toy", is_toy, {"describe": Toy(), "search": INDEXES}.get, group_attributes=("toy",))

@@ -303,6 +303,16 @@ class Wrong:
         return f"{self.entry}: found {self.found}, expected {self.expected}"
 
 
+class ChunkBounds(NamedTuple):
+    """The least and greatest key of each chunk (undefined if it has no values), and the number of its values, which
+    are neither missing nor NaN. chunk_rows: the rows of a chunk, of which the last may have fewer."""
+
+    low: np.ndarray
+    high: np.ndarray
+    n_values: np.ndarray
+    chunk_rows: int
+
+
 @dataclass
 class Index(ABC):
     """An open index of a file."""
@@ -366,6 +376,10 @@ class Index(ABC):
 
         whole_groups: with them all rows whose key equals that of the last of them; otherwise earlier rows come first.
         """
+        return None
+
+    def chunk_bounds(self) -> ChunkBounds | None:
+        """The bounds of the numbers in each chunk; None if the index has none, or if some are not numbers."""
         return None
 
     def known(self) -> Known | Asking[Known | None] | None:

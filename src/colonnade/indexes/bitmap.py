@@ -118,7 +118,7 @@ def _near_codes(keys: Keys) -> tuple[int, Numbers, np.dtype, int] | None:
         return None
     missing = keys.missing if keys.missing.any() else None
     least, greatest, _, _ = kernels.least_greatest(np.ascontiguousarray(keys.values), missing)
-    if least is None or greatest - least >= MOST_NEAR:
+    if not isinstance(least, int) or not isinstance(greatest, int) or greatest - least >= MOST_NEAR:
         return None
     if least >= 0 and greatest < MOST_NEAR:
         least = 0

@@ -21,7 +21,7 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from colonnade import writing
 from colonnade.arrays import Int64s
@@ -55,9 +55,6 @@ class Describe(Protocol):
     def open_column(self, group: Group, column: ColumnInfo, /) -> tuple[Dataset | SparseRows, Companion | Companions]:
         """The dataset with the rows of a column, and its companion dataset (categories, mask, heap, or the elements of
         lists) or None."""
-
-    def unread_attributes(self, group: Group, /) -> dict[str, object]:
-        """The attributes of the group that have no meaning in this layout."""
 
 
 class NewWriter(Protocol):
@@ -245,7 +242,7 @@ class Rules(Protocol[R]):
         """What is wrong with a table of another layout that also declares itself a table of this one."""
 
 
-AnyRules = Rules[Any]
+AnyRules = Rules[RawTable]
 """The rules of some layout: the caller gives them only the tables that they have inspected."""
 
 

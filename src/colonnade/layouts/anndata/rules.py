@@ -22,7 +22,7 @@ from colonnade.layouts.contract import Broken
 from colonnade.layouts.index_home import IndexPlan
 from colonnade.layouts.named_indexes import index_breaches, index_plans
 from colonnade.layouts.table_rules import TableRules
-from colonnade.model import Breach, ColumnInfo, Rule
+from colonnade.model import Breach, ColumnInfo, Rule, run_check
 from colonnade.nodes import Group
 from colonnade.nodes.damage import hdf5_errors
 
@@ -183,7 +183,7 @@ class AnnDataRules(TableRules[RawFrame]):
         for rule in self.RULES:
             for check in rule.checks:
                 try:
-                    found = [(rule.id, breach) for breach in check(node)]
+                    found = [(rule.id, breach) for breach in run_check(check, node)]
                 except UnsupportedError as error:
                     found = [unread(node.path, error)]
                 except hdf5_errors(ColonnadeError, MemoryError) as error:

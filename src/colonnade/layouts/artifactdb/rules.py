@@ -26,7 +26,7 @@ from colonnade.layouts.artifactdb.raw import RawFrame, claimed
 from colonnade.layouts.artifactdb.search import PART as INDEXES
 from colonnade.layouts.contract import Broken
 from colonnade.layouts.table_rules import TableRules
-from colonnade.model import Breach, ColumnInfo, Repair, Rule
+from colonnade.model import Breach, ColumnInfo, Repair, Rule, run_check
 from colonnade.nodes import Group
 from colonnade.nodes.damage import hdf5_errors
 
@@ -213,7 +213,7 @@ class ArtifactRules(TableRules[RawFrame]):
         for rule in self.RULES if frame is not None else ():
             for check in rule.checks:
                 try:
-                    found = list(check(frame))
+                    found = list(run_check(check, frame))
                 except hdf5_errors(ColonnadeError, MemoryError) as error:
                     yield "H1", Breach("error", path, f"this cannot be read: {error}", str(error))
                     continue
