@@ -22,12 +22,16 @@ import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from colonnade import compute as pc
+from colonnade.stored_dtypes import NEW_REFERENCE
+
+if TYPE_CHECKING:
+    from colonnade.nodes.protocols import ReferenceKind
 
 
 class ComplexScalar(pa.ExtensionScalar):
@@ -445,3 +449,19 @@ def _plain_struct(array: pa.Array, kind: pa.DataType) -> pa.Array:
     parts = [plain_array(array.field(i), kind.field(i).type) for i in range(kind.num_fields)]
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays(parts, fields=list(kind), mask=mask)
+
+
+def reference_kind(kind: pa.DataType) -> ReferenceKind | None:
+    """The kind of reference that values of this type are; None if they are none."""
+    if isinstance(kind, ReferenceType):
+        return "object_reference" if kind.kind == "object_reference" else "region_reference"
+    return "reference" if isinstance(kind, RawType) and kind.hdf5_type.startswith(NEW_REFERENCE) else None
+
+
+def holds_references(kind: pa.DataType) -> bool:
+    """Whether there are references in values of this type."""
+    if reference_kind(kind) is not None:
+        return True
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+        return holds_references(kind.value_type)
+    return pa.types.is_struct(kind) and any(holds_references(field.type) for field in kind)

@@ -24,7 +24,6 @@ from colonnade.model import ColumnInfo, IndexInfo, Progress, TableInfo
 from colonnade.nodes import Group
 from colonnade.nodes.dataset_tables import is_dataset_table
 from colonnade.nodes.paths import editable, is_dataset
-from colonnade.nodes.row_views import stored_parts
 from colonnade.pager.receipts import Receipts
 from colonnade.selection import Selection
 
@@ -285,6 +284,8 @@ def _addresses(group: Group, layout: Layout, columns: Sequence[ColumnInfo]) -> s
 
     A dataset's link count does not show sharing: the second hard link may be to its group, or to its table's group.
     """
+    from colonnade.nodes.row_views import stored_parts
+
     addresses = set()
     for column in columns:
         if column.storage != "sectioned":  # these have no indexes

@@ -50,7 +50,7 @@ def write_table_texts(group: EditableGroup, text: TableText) -> None:
 
 
 def write_order(group: EditableGroup, columns: Sequence[str]) -> None:
-    """Write the order of the columns; an empty one is not stored."""
+    """Write the order of the columns; an empty one is left out."""
     if columns:
         writing.write_texts(group, COLUMN_ORDER_NAME, columns)
     else:

@@ -11,15 +11,14 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from colonnade.arrays import Int64s
+from colonnade.arrays import Int64s, UInt64s
 from colonnade.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     from colonnade.nodes.protocols import Dataset
 
-Corners = npt.NDArray[np.uint64]
+Corners = UInt64s
 ElementPositions = range | Int64s
 """Increasing positions along one dimension."""
 Points = Int64s

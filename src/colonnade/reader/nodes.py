@@ -16,7 +16,6 @@ from colonnade.format.elements import as_stored, dtype_as_stored
 from colonnade.format.headers import reference_count
 from colonnade.format.links import Link
 from colonnade.format.nodes import ByteDataset, ByteGroup, ByteNode
-from colonnade.format.regions import plain_address
 from colonnade.format.source import UnknownToReader
 from colonnade.model import StoredType
 from colonnade.nodes.attributes import plain_value
@@ -184,6 +183,8 @@ class ReadNode:
 
     def _addresses(self, attribute: StoredAttribute) -> list[int]:
         """The addresses in object references of both forms."""
+        from colonnade.format.regions import plain_address  # late: few files have such references
+
         is_new = is_shown_as_stored(attribute.type)
         values = self._elements(attribute) if is_new or attribute.type.kind == "object_reference" else None
         if values is None:

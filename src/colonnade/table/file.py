@@ -22,7 +22,6 @@ from colonnade.nodes import Dataset, Group
 from colonnade.nodes.attributes import ROOT_ATTRIBUTES, Attributes, check_attribute_names, read_values
 from colonnade.nodes.damage import to_corrupt_error, translate_hdf5_errors
 from colonnade.nodes.paths import editable, is_dataset, join_path, walk_groups
-from colonnade.nodes.row_views import stored_parts
 from colonnade.opening import open_file
 from colonnade.pager.interrupts import shielded
 from colonnade.pager.locks import Locking
@@ -650,6 +649,8 @@ class File(Sealed):
     def _forget_touched(self, written: list[tuple[int, int]]) -> None:
         """Drop the receipts of columns whose rows were written without this library, through `file.h5`."""
         for path, name in {key[:2] for key in self._receipts} if written else ():
+            from colonnade.nodes.row_views import stored_parts
+
             datasets = [part for node in self._row_datasets(path, name) for part in stored_parts(node)]
             if any(dataset is None or writing.is_touched(editable(dataset), written) for dataset in datasets):
                 self._receipts = {key: digests for key, digests in self._receipts.items() if key[:2] != (path, name)}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, Union, cast
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.arrow_types import RawType, ReferenceType, python_values
+from colonnade.columns.arrow_types import holds_references, python_values, reference_kind
 from colonnade.errors import ConflictError, CorruptError, FormatError, UsageError
 from colonnade.exchange.targets import Referring
 from colonnade.nodes.paths import join_path
@@ -23,7 +23,6 @@ from colonnade.nodes.regions import (
     selection_of,
 )
 from colonnade.sealed import Sealed
-from colonnade.stored_dtypes import NEW_REFERENCE
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -423,35 +422,13 @@ def python_cells(array: pa.Array | pa.ChunkedArray, file: File) -> list[Cell]:
     return values if convert is None else [None if value is None else convert(value) for value in values]
 
 
-def python_rows(table: pa.Table | pa.RecordBatch, file: File) -> list[dict[str, Cell]]:
-    """The rows of a table as dicts, with references that can be followed."""
-    if not table.num_columns:
-        return [{} for _ in range(table.num_rows)]
-    columns, names = [python_cells(column, file) for column in table.columns], table.schema.names
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
 def cell_converter(kind: pa.DataType, file: File) -> FromCell | None:
     """What makes references of the bytes in cells of this type; None if it holds none."""
-    return _converter(kind, _Origin(file)) if _holds_references(kind) else None
-
-
-def _reference_kind(kind: pa.DataType) -> ReferenceKind | None:
-    if isinstance(kind, ReferenceType):
-        return "object_reference" if kind.kind == "object_reference" else "region_reference"
-    return "reference" if isinstance(kind, RawType) and kind.hdf5_type.startswith(NEW_REFERENCE) else None
-
-
-def _holds_references(kind: pa.DataType) -> bool:
-    if _reference_kind(kind) is not None:
-        return True
-    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
-        return _holds_references(kind.value_type)
-    return pa.types.is_struct(kind) and any(_holds_references(field.type) for field in kind)
+    return _converter(kind, _Origin(file)) if holds_references(kind) else None
 
 
 def _converter(kind: pa.DataType, origin: _Origin) -> FromCell | None:
-    reference = _reference_kind(kind)
+    reference = reference_kind(kind)
     if reference is not None:
         return lambda cell: _from_bytes(cell, origin, reference)
     if pa.types.is_struct(kind):

@@ -423,12 +423,10 @@ class ReadableRows(Sealed):
 
     def __iter__(self) -> Iterator[dict[str, Cell]]:
         """The rows as dicts of Python values, read a batch at a time as they are requested."""
-        from colonnade.table.references import python_rows
-
         query = self._query()
         for batch in query.batches(rows_in(limits.now.iterated_bytes, [*map(query._column, query._names)])):
             for first in range(0, batch.num_rows, limits.now.iterated_rows):
-                yield from python_rows(batch.slice(first, limits.now.iterated_rows), self._file)
+                yield from _python_rows(batch.slice(first, limits.now.iterated_rows), self._file)
 
     def __contains__(self, name: object) -> bool:
         """Whether there is a column of this name."""
@@ -776,8 +774,6 @@ class Query(ReadableRows):
     @overload
     def __getitem__(self, item: list[str] | tuple[str, ...] | slice) -> Query: ...
     def __getitem__(self, item: SupportsIndex | list[str] | tuple[str, ...] | slice) -> dict[str, Cell] | Query:
-        from colonnade.table.references import python_rows
-
         if isinstance(item, slice):
             return self._slice(item)
         if isinstance(item, (list, tuple)):
@@ -788,7 +784,7 @@ class Query(ReadableRows):
             raise UsageError(
                 f"take rows with [10:20] or .take([...]), columns with [['a', 'b']]; not with {item!r}"
             ) from None
-        return python_rows(self.take([number]).to_arrow(), self._file)[0]
+        return _python_rows(self.take([number]).to_arrow(), self._file)[0]
 
     def _slice(self, item: slice) -> Query:
         first = item.start in (None, 0) and item.step in (None, 1) and isinstance(item.stop, int) and item.stop >= 0
@@ -888,12 +884,12 @@ class Query(ReadableRows):
 
     def _subject_reader(self, subject: Subject, name: str | None = None) -> ColumnReader:
         """The reader of a column of the table, or of an expression; `name` is that of the computed column."""
-        from colonnade.predicate.expressions import term_of
-        from colonnade.query.computed import computed_reader, stored_columns_of
-
         table, known = self._table, self._table.info.by_name
         if isinstance(subject, str) and subject in known:
             return table._reader(subject)
+        from colonnade.predicate.expressions import term_of
+        from colonnade.query.computed import computed_reader, stored_columns_of
+
         if name is None:
             name = str(subject)
             while name in known:
@@ -983,3 +979,19 @@ def rows_in(n_bytes: int, columns: Sequence[ColumnInfo]) -> int:
     """The number of rows to process together: those that take `n_bytes` in these columns, within limits."""
     row_bytes = sum(column.type.size for column in columns)
     return max(1, min(TABLE_BATCH_ROWS, n_bytes // max(row_bytes, 1)))
+
+
+def _python_rows(rows: pa.Table | pa.RecordBatch, file: File) -> list[dict[str, Cell]]:
+    """Rows as dicts of Python values, with references that can be followed."""
+    from colonnade.columns.arrow_types import holds_references, python_values
+
+    if not rows.num_columns:
+        return [{} for _ in range(rows.num_rows)]
+    if any(holds_references(kind) for kind in rows.schema.types):  # few tables have such columns
+        from colonnade.table.references import python_cells
+
+        columns = [python_cells(column, file) for column in rows.columns]
+    else:
+        columns = [python_values(column) for column in rows.columns]
+    names = rows.schema.names
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
