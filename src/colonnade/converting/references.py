@@ -17,7 +17,7 @@ from colonnade.columns.arrow_types import ReferenceType, TargetType, items_of, w
 from colonnade.errors import CorruptError
 from colonnade.exchange.targets import StoredTarget, stored_target
 from colonnade.nodes import Dataset, Group, Node
-from colonnade.nodes.paths import editable, group_at, join_path, walk_groups
+from colonnade.nodes.paths import editable, join_path, walk_groups
 from colonnade.nodes.regions import selection_of
 
 _TO_OBJECT, _TO_REGION = TargetType("object_reference"), TargetType("region_reference")
@@ -106,7 +106,9 @@ def refer_to_tables(source: Group, target: Group, tables: Mapping[int, str]) -> 
             table = next((tables[at] for at in node.reference_addresses(name) if at in tables), None)
             copied = (target.open_dataset(path) or target.open_group(path)) if table is not None else None
             if table is not None and copied is not None:
-                writing.write_reference(editable(copied), name, editable(group_at(target, table)))
+                made = target.open_group(table) or target.open_dataset(table)
+                assert made is not None  # it was just written
+                writing.write_reference(editable(copied), name, editable(made))
 
 
 def _others(root: Group, tables: Mapping[int, str]) -> Iterator[tuple[str, Node]]:
