@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import chain
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -250,10 +250,11 @@ def check_place(root: Group, path: str, mode: WriteMode, draft: Draft) -> None:
     TablePath(root, path, mode, draft)
 
 
-def column_options(name: str, asked: Mapping[str, Any]) -> ColumnOptions:
+def column_options(name: str, asked: Mapping[str, object]) -> ColumnOptions:
     """The options of one column, given by name."""
+    make: Callable[..., ColumnOptions] = ColumnOptions
     try:
-        return ColumnOptions(**asked)
+        return make(**asked)
     except TypeError:
         raise UsageError(_unknown_option(f"column {name!r}", asked, ColumnOptions), column=name) from None
 
@@ -453,11 +454,10 @@ class TablePath:
         layout = layout_of(target)
         if layout is None:
             return
-        if layout.load_edit is not None or layout is not self._draft.layout:
+        if layout.find("write") is None and layout is self._draft.layout:
+            layout.clear_group(target)
+        else:
             layout.edit.clear(target)
-            return
-        for name in layout.own_objects(target) & {child.name for child in target.children()}:
-            unlink(target, name)
 
     def remove(self) -> None:
         """Remove what was begun."""

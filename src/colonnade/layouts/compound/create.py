@@ -13,6 +13,7 @@ from colonnade import writing
 from colonnade.columns.mapping import default_type, implied_units, stored_string, stored_type
 from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import DataError, UsageError
+from colonnade.layouts.contract import refuse_version
 from colonnade.layouts.records import tables as record_tables
 from colonnade.layouts.records.create import NewMember, NewRecords, value_kind
 from colonnade.model import ColumnOptions, TableText
@@ -66,3 +67,12 @@ class NewCompound(NewRecords):
         dataset = self.replace_group(group)
         if text.title is not None:
             writing.write_text(dataset, record_tables.TITLE, text.title)
+
+
+def new_table(version: object, directory: bool) -> NewCompound:
+    """What writes a new table."""
+    refuse_version("compound", version, directory)
+    return NewCompound()
+
+
+PART = new_table

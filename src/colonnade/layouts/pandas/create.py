@@ -20,6 +20,7 @@ from colonnade.columns.forms import start_coder
 from colonnade.columns.mapping import plain_type, stored_codes, stored_string, stored_type
 from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import DataError, UsageError
+from colonnade.layouts.contract import refuse_version
 from colonnade.layouts.pandas import names
 from colonnade.layouts.pandas.kinds import DATE_TIME, PLAIN_NAN, TIME_DELTA
 from colonnade.layouts.pandas.pickles_written import Literal, write_pickled
@@ -320,3 +321,12 @@ def _write_categories(group: EditableGroup, member: CategoryMember) -> None:
     written = [writer.finish() for writer in writers]
     store.complete_columns(made, written[:1], written[1:])
     store.complete_group(made, written[:1], written[1:], TableText(None, None, None))
+
+
+def new_table(version: object, directory: bool) -> NewStore:
+    """What writes a new table."""
+    refuse_version("pandas", version, directory)
+    return NewStore()
+
+
+PART = new_table

@@ -38,6 +38,7 @@ INDEX = "index"  # the member with the row labels
 INDEX_NAMES, VALUES_COLUMNS = "index_names", "values_cols"
 
 MOST_LEVELS = 64
+MOST_UNNAMED = 1 << 17  # columns of a block whose names cannot be read
 ITEM_SUFFIXES = ("_variety", "_nlevels")
 AXIS_ARRAYS = (COLUMN_AXIS, ROW_AXIS, SERIES_INDEX, SERIES_VALUES)
 

@@ -12,6 +12,7 @@ from colonnade.columns.mapping import BOOLEAN, stored_string, stored_type
 from colonnade.columns.writer import WrittenColumn
 from colonnade.dataclass import replace
 from colonnade.errors import DataError, UsageError
+from colonnade.layouts.contract import refuse_version
 from colonnade.layouts.records import tables as record_tables
 from colonnade.layouts.records.create import NewMember, NewRecords, cast_times, value_kind
 from colonnade.layouts.records.pytables_marks import BITS, check_member_name, mark_root, mark_table
@@ -99,3 +100,12 @@ def _stored_form(kind: pa.DataType, name: str) -> StoredType:
         "in microseconds, or lists of fixed length of numbers",
         column=name,
     )
+
+
+def new_table(version: object, directory: bool) -> NewTable:
+    """What writes a new table."""
+    refuse_version("pytables", version, directory)
+    return NewTable()
+
+
+PART = new_table

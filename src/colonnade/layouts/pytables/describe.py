@@ -12,13 +12,12 @@ from colonnade.layouts.records.tables import (
     n_rows_of,
     open_column,
     seen_type,
-    unread_attributes,
 )
 from colonnade.model import Finding, TableInfo
 from colonnade.nodes import Group, attributes
 from colonnade.nodes.paths import join_path
 
-__all__ = ["describe", "open_column", "unread_attributes"]
+__all__ = ["describe", "open_column"]
 
 
 def describe(group: Group, path: str) -> TableInfo:
