@@ -254,13 +254,15 @@ class _Conversion:
 
     def _place_next_to(self, above: str, path: str, paths: Collection[str]) -> str:
         """A free path for a table that was inside another, which has no room for it in the new layout."""
-        place = self.places[above] + "_" + path[len(above) + 1 :].replace("/", "_")
+        new_path = self.places[above] + "_" + path[len(above) + 1 :].replace("/", "_")
         taken = {*paths, *self.places.values()}
         root = self.source._handle.root
-        while place in taken or group_at(root, place.rsplit("/", 1)[0] or "/").has_link(place.rsplit("/", 1)[1]):
-            place += "_"
-        self.done.notes.append(f"{path} is now {place}: a table cannot be inside another one")
-        return place
+        while new_path in taken or group_at(root, new_path.rsplit("/", 1)[0] or "/").has_link(
+            new_path.rsplit("/", 1)[1]
+        ):
+            new_path += "_"
+        self.done.notes.append(f"{path} is now {new_path}: a table cannot be inside another one")
+        return new_path
 
     def run(self, target: str | os.PathLike[str], progress: Progress | None) -> Converted:
         root = self.source._handle.library_root

@@ -79,8 +79,8 @@ class ReferencePaths:
 
     def _target_of(self, data: bytes, kind: str) -> StoredTarget:
         """The object that a reference leads to, and the part of it; an empty path if it leads to none."""
-        known = self._known.get(data)
-        if known is None:
+        destination = self._known.get(data)
+        if destination is None:
             target = self._node.find_target(
                 "object_reference" if kind == "object_reference" else "region_reference", data
             )
@@ -88,11 +88,11 @@ class ReferencePaths:
             selection = None
             if target is not None and target.region is not None and target.node.is_dataset:
                 selection = selection_of(target.region.chosen(cast("Dataset", target.node).shape))
-            known = stored_target(path, selection)
+            destination = stored_target(path, selection)
             if len(self._known) >= _MOST_KEPT:
                 self._known.clear()
-            self._known[data] = known
-        return known
+            self._known[data] = destination
+        return destination
 
 
 def refer_to_tables(source: Group, target: Group, tables: Mapping[int, str]) -> None:
@@ -106,9 +106,9 @@ def refer_to_tables(source: Group, target: Group, tables: Mapping[int, str]) -> 
             table = next((tables[at] for at in node.reference_addresses(name) if at in tables), None)
             copied = (target.open_dataset(path) or target.open_group(path)) if table is not None else None
             if table is not None and copied is not None:
-                made = target.open_group(table) or target.open_dataset(table)
-                assert made is not None  # it was just written
-                writing.write_reference(editable(copied), name, editable(made))
+                written = target.open_group(table) or target.open_dataset(table)
+                assert written is not None  # by the conversion
+                writing.write_reference(editable(copied), name, editable(written))
 
 
 def _others(root: Group, tables: Mapping[int, str]) -> Iterator[tuple[str, Node]]:
