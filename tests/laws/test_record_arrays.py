@@ -17,7 +17,9 @@ import colonnade as cn
 NUMBERS = [f"{order}{code}" for code in ("i2", "i4", "i8", "u2", "u4", "u8", "f2", "f4", "f8") for order in "<>"]
 SCALARS = [*NUMBERS, "i1", "u1", "?", "<c8", ">c16"]
 ENUM = h5py.enum_dtype({"red": 0, "green": 1, "blue": 5}, basetype="i2")
-NAMES = st.text(st.characters(exclude_characters="\0.", exclude_categories=["Cs"]), min_size=1, max_size=6)
+NAMES = st.text(st.characters(exclude_characters="\0./", exclude_categories=["Cs"]), min_size=1, max_size=6).filter(
+    lambda name: not name.startswith("_")  # which HEP001 reserves
+)
 WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=6)
 SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 Kind = tuple[str, Any]

@@ -504,7 +504,7 @@ def test_tables_are_converted_with_their_lists(session: Path, tmp_path: Path, na
     done = cn.convert(session, tmp_path / "new.h5", layout="hep001")
     assert name in done.tables
     assert done.notes == [
-        "/scratch/aligned/below was left out: it is in the group of a table, but not part of it",
+        "/scratch/aligned/below is now /scratch/aligned_below: a table cannot be inside another one",
     ]
     with cn.open(tmp_path / "new.h5") as file:
         table = file[name]
