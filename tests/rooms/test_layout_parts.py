@@ -20,6 +20,7 @@ import colonnade.layouts.columns.convert
 import colonnade.layouts.columns.describe
 import colonnade.layouts.columns.rules
 import colonnade.layouts.columns.search
+import colonnade.layouts.compound.create
 import colonnade.layouts.compound.describe
 import colonnade.layouts.compound.rules
 import colonnade.layouts.h5col.convert
@@ -37,6 +38,7 @@ import colonnade.layouts.hep001.rules
 import colonnade.layouts.hep001.search
 import colonnade.layouts.hep001.write
 import colonnade.layouts.pandas.convert
+import colonnade.layouts.pandas.create
 import colonnade.layouts.pandas.describe
 import colonnade.layouts.pandas.rules
 import colonnade.layouts.pandas.search
@@ -70,6 +72,8 @@ CREATE: dict[str, Create] = {
 }
 NEW_TABLES: dict[str, NewTables] = {
     "artifactdb": colonnade.layouts.artifactdb.publish.PART,
+    "compound": colonnade.layouts.compound.create.PART,
+    "pandas": colonnade.layouts.pandas.create.PART,
     "pytables": colonnade.layouts.pytables.create.PART,
 }
 EDIT: dict[str, Edit] = {
