@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 
@@ -35,6 +36,21 @@ def plain(value: Any) -> Any:
     return repr(value) if isinstance(value, float) else str(value)
 
 
+def nested(value: Any) -> Any:
+    """Lists, structs and times as lists of plain values."""
+    if isinstance(value, dict):
+        return [nested(item) for item in value.values()]
+    if isinstance(value, (list, tuple)):
+        return [nested(item) for item in value]
+    return plain(value.decode() if isinstance(value, bytes) else value)
+
+
+def by_h5py(file: str, path: str, name: str) -> list[Any]:
+    with h5py.File(FOLDER / file) as opened:
+        values: list[Any] = opened[path].fields(name)[:].tolist()
+    return values
+
+
 def is_scalar(value: Any) -> bool:
     return not isinstance(value, (list, dict, datetime.datetime))
 
@@ -57,6 +73,8 @@ def test_values_have_the_checksums_of_the_manifest(file: str, path: str, facts: 
             assert table[name].to_arrow().to_pylist() == values
             if all(is_scalar(value) for value in values):
                 assert checksum(values) == expected, name
+            else:  # the manifest has these as NumPy happened to print them
+                assert [nested(value) for value in values] == [nested(value) for value in by_h5py(file, path, name)]
 
 
 @pytest.mark.parametrize(("file", "path"), LZO)

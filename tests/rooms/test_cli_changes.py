@@ -76,6 +76,18 @@ def test_append_json_and_create(tmp_path: Path) -> None:
     assert cn.read(path, "a/b").column("id").to_pylist() == ["007", "b", None] * 2
 
 
+@pytest.mark.parametrize("layout", ["compound", "pytables"])
+def test_append_creates_a_table_of_a_layout(tmp_path: Path, layout: str) -> None:
+    path, more = tmp_path / "new.h5", tmp_path / "more.csv"
+    more.write_text("id,energy\n1,0.5\n2,7\n")
+    assert call_json("append", path, more, "--create", "--layout", layout)["table"] == "/table"
+    assert cn.open_table(path).layout == layout
+    assert call_json("append", path, more, "--layout", layout)["rows"] == 4
+    refused = call("append", path, more, "--layout", "anndata")
+    assert refused.exit_code == 2 and "anndata" in refused.stderr, refused.output
+    assert call("append", tmp_path / "no.h5", more, "--create", "--layout", "hdmf").exit_code == 3
+
+
 def test_append_takes_the_named_table_of_a_file(run: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.h5"
     cn.write(other, ROWS, "one")

@@ -504,7 +504,7 @@ def test_tables_are_converted_with_their_lists(session: Path, tmp_path: Path, na
     done = cn.convert(session, tmp_path / "new.h5", layout="hep001")
     assert name in done.tables
     assert done.notes == [
-        "/scratch/aligned/below was left out: it is in the group of a table, but not part of it",
+        "/scratch/aligned/below is now /scratch/aligned_below: a table cannot be inside another one",
     ]
     with cn.open(tmp_path / "new.h5") as file:
         table = file[name]
@@ -549,6 +549,28 @@ def test_references_lead_to_the_same_objects(session: Path, tmp_path: Path) -> N
         assert file.h5[file.h5[ELECTRODES]["group"][0]].attrs["location"] == "CA1"
         region = file.h5["acquisition/voltage/electrodes"].attrs["table"]  # of an object that is not a table
         assert file.h5[region].name == ELECTRODES
+
+
+@pytest.mark.parametrize("layout", ["hep001", "compound"])
+def test_the_tables_inside_a_table_are_converted_too(session: Path, tmp_path: Path, layout: str) -> None:
+    """An AlignedDynamicTable holds others: no layout has room for them there, so they go next to it."""
+    path, new = tmp_path / "aligned.nwb", tmp_path / "new.h5"
+    shutil.copy(session, path)
+    with h5py.File(path, "r+") as file:
+        file.copy(file[TRIALS], f"{TRIALS}/part")
+        file[f"{TRIALS}_part_"] = 5
+        file.copy(file[TRIALS], f"{TRIALS}_part")
+        file.create_group("leads").attrs["table"] = file[f"{TRIALS}/part"].ref
+    with cn.open(path) as file:
+        expected = file[f"{TRIALS}/part"].select("start_time").to_arrow()
+    done = cn.convert(path, new, layout=layout)
+    place = f"{TRIALS}_part__"
+    assert f"{TRIALS}/part is now {place}: a table cannot be inside another one" in done.notes
+    assert not [note for note in done.notes if "left out" in note]
+    with cn.open(new) as file:
+        assert {TRIALS, f"{TRIALS}_part", place} <= set(file.tables())
+        assert file[place].select("start_time").to_arrow().equals(expected)
+        assert file.h5[file.h5["leads"].attrs["table"]].name == place
 
 
 # -- the command line --

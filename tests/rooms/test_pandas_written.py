@@ -24,7 +24,7 @@ ROOM = Path(cn.__file__).parent
 
 
 def frame() -> pd.DataFrame:
-    zoned = pd.DatetimeIndex(["2020-01-01", "NaT", "2020-07-01"], tz="Europe/Berlin")
+    zoned = pd.DatetimeIndex(["2020-01-01", "NaT", "2020-07-01"], tz="Europe/Berlin").as_unit("ns")
     return pd.DataFrame(
         {
             "i": np.arange(3, dtype="i4"),
@@ -35,7 +35,7 @@ def frame() -> pd.DataFrame:
             "e": ["", "nan", " x "],
             "t": np.array(["2020-01-01T01:02:03.000000004", "NaT", "1960-01-01"], "M8[ns]"),
             "z": zoned,
-            "d": pd.to_timedelta([1, None, -2], unit="s"),
+            "d": np.array([10**9, np.iinfo("i8").min, -2 * 10**9]).view("m8[ns]"),
             "c": pd.Categorical(["x", "y", None], categories=["y", "x", "unused"]),
             "o": pd.Categorical([30, 5, 30], categories=[30, 5], ordered=True),
             "c16": np.array([1, 2j, 3]),

@@ -182,3 +182,43 @@ def test_tables_at_random_are_read_as_pytables_reads_them(tmp_path: Path, data: 
         for name in fields:
             expected = np.concatenate([rows[name], rows[name]])
             assert np.array_equal(twice[name], expected, equal_nan=expected.dtype.kind in "fc")
+
+
+def test_missing_values_are_the_defaults_of_the_leaves(tmp_path: Path) -> None:
+    """PyTables numbers the attributes FIELD_n_FILL by leaves: those of nested columns come after all others."""
+
+    class Inner(tables.IsDescription):  # type: ignore[name-defined, misc]
+        _v_pos = 1
+        low = tables.Int16Col(dflt=-11, pos=0)
+        word = tables.StringCol(4, dflt=b"in", pos=1)
+
+    class Row(tables.IsDescription):  # type: ignore[name-defined, misc]
+        first = tables.Int32Col(dflt=-1, pos=0)
+        inner = Inner()
+        last = tables.Float64Col(dflt=0.25, pos=2)
+        word = tables.StringCol(6, dflt=b"none", pos=3)
+        ok = tables.BoolCol(dflt=True, pos=4)
+        big = tables.Int64Col(dflt=1 << 40, pos=5)
+        pair = tables.Int16Col(dflt=3, shape=(2,), pos=6)
+
+    path = tmp_path / "x.h5"
+    with tables.open_file(path, "w") as file:
+        table = file.create_table("/", "t", Row)
+        table.row.append()
+        table.flush()
+        default = table.read()[0].item()
+    missing = {name: pa.array([None], kind) for name, kind in
+               (("first", pa.int32()), ("last", pa.float64()), ("word", pa.string()), ("ok", pa.bool_()),
+                ("big", pa.int64()))}  # fmt: skip
+    present = {"inner": [{"low": 5, "word": "yes"}], "pair": pa.array([[3, 3]], pa.list_(pa.int16(), 2))}
+    with cn.open(path, "r+") as file:
+        assert file["t"].append(pa.table({**missing, **present})) == 1
+    with tables.open_file(path) as file:
+        read = file.root.t.read()[1].item()
+    assert read[:1] + read[2:6] == default[:1] + default[2:6] == (-1, 0.25, b"none", True, 1 << 40)
+    assert read[1] == (5, b"yes")
+    with cn.open(path, "r+") as file, pytest.raises(DataError, match="cannot store a missing value") as caught:
+        file["t"].append(pa.table({**missing, **present, "inner": pa.array([None], pa.struct(
+            [("low", pa.int16()), ("word", pa.string())]))}))  # fmt: skip
+    assert (caught.value.column, caught.value.row) == ("inner", 2)
+    assert len(cn.open_table(path, "t")) == 2

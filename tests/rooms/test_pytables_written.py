@@ -16,6 +16,7 @@ from hypothesis.extra import numpy as hnp
 
 import colonnade as cn
 from colonnade.errors import DataError, UnsupportedError, UsageError
+from tests.conftest import SetLimits
 
 tables = pytest.importorskip("tables")
 
@@ -262,9 +263,10 @@ def test_times_that_have_no_room_are_refused_by_row(tmp_path: Path) -> None:
     assert cn.read(path, "events").to_pydict() == {"t": [datetime(2020, 1, 1), fill]}
 
 
-def test_missing_strings_hold_the_fill_that_is_asked_for(tmp_path: Path) -> None:
+def test_missing_strings_hold_the_fill_that_is_asked_for(tmp_path: Path, set_limits: SetLimits) -> None:
     """Also one that is longer than all values, or that later rows make narrow; PyTables takes it as the default."""
     path = tmp_path / "x.h5"
+    set_limits(first_rows=2)
     batches = [{"s": ["a", None]}] * 3 + [{"s": ["x" * 40, None, ""]}]
     cn.write(path, iter(pa.table(batch) for batch in batches), "events", layout="pytables",
              columns={"s": cn.column(fill="none given")})  # fmt: skip

@@ -310,6 +310,7 @@ def fix(file: str, dry_run: bool, as_json: bool) -> int:
 )
 @click.option("--from", "source_table", metavar="TABLE", help="The table of SOURCE, if it is an HDF5 file.")
 @click.option("--create", is_flag=True, help="Create the table, and FILE, if they do not exist.")
+@click.option("--layout", metavar="NAME", help="The layout of a new table (hep001), or the one to read TABLE in.")
 @missing_option
 @delimiter_option
 @links_option
@@ -319,6 +320,7 @@ def append(
     table: str | None,
     source_table: str | None,
     create: bool,
+    layout: str | None,
     missing: tuple[str, ...],
     delimiter: str | None,
     links: Links,
@@ -333,7 +335,8 @@ def append(
 
     from colonnade.cli.rewrite import InputSource, append_rows
 
-    return append_rows(file, InputSource(Path(source), source_table, missing, links, delimiter), table, create, as_json)
+    rows = InputSource(Path(source), source_table, missing, links, delimiter)
+    return append_rows(file, rows, table, create, layout, as_json)
 
 
 @command
@@ -342,7 +345,7 @@ def append(
 @click.option(
     "--layout",
     metavar="NAME",
-    help="hep001, h5col, anndata or artifactdb; by default by the suffix of TARGET.",
+    help="hep001, h5col, anndata, artifactdb, pytables, pandas or compound; by default by the suffix of TARGET.",
 )
 @click.option("--version", metavar="V", help="For artifactdb: 1.0, or H/F for the legacy forms 1/1, 1/2, 2/1 and 2/2.")
 @click.option(

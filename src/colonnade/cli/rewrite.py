@@ -54,9 +54,11 @@ class InputSource:
             yield only_table(opened, self.table).batches()
 
 
-def append_rows(file: str, source: InputSource, table: str | None, create: bool, as_json: bool) -> int:
+def append_rows(
+    file: str, source: InputSource, table: str | None, create: bool, layout: str | None, as_json: bool
+) -> int:
     with open(file, "a" if create else "r+", links=source.links) as opened:
-        grown, added = _append(opened, source, table, create)
+        grown, added = _append(opened, source, table, create, layout)
         facts = {"file": opened.name, "table": grown.path, "added": added, "rows": grown.n_rows}
     if as_json:
         print_json(facts)
@@ -88,13 +90,18 @@ def delete_rows(file: str, given: Sequence[str], dry_run: bool, as_json: bool, a
     return FINE if removed else FINDINGS
 
 
-def _append(opened: File, source: InputSource, table: str | None, create: bool) -> tuple[Table, int]:
-    """The table, and the number of rows appended."""
+def _append(
+    opened: File, source: InputSource, table: str | None, create: bool, layout: str | None
+) -> tuple[Table, int]:
+    """The table, and the number of rows appended. layout: of a new table, or the one to read the table in."""
     if create and ((table is not None and table not in opened) or not opened.tables()):
         with source.rows({}) as rows, counting_rows(f"writing {source.path.name}") as progress:
-            created = opened.create(table or "table", rows, progress=progress)
+            chosen = next(iter(LAYOUTS)) if layout is None else layout
+            created = opened.create(table or "table", rows, layout=chosen, progress=progress)
             return created, created.n_rows
     grown = only_table(opened, table)
+    if layout is not None and grown.layout != layout:
+        grown = opened.table(grown.path, layout)
     types = {field.name: field.type for field in grown.schema}
     with source.rows(types) as rows, counting_rows(f"appending {source.path.name}") as progress:
         return grown, grown.append(rows, progress=progress)

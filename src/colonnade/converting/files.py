@@ -229,23 +229,40 @@ class _Conversion:
         self.source = source
         self.done = Converted(layout)
         self.drafts: dict[str, TableDraft] = {}
+        self.places: dict[str, str] = {}  # the new paths of tables, by the old ones
         self.sizes: dict[str, int] = {}
         layouts = {source._absolute(path): name for path, name in asked.items()}
         paths = list(dict.fromkeys([*source._consistent(source._layout_tables), *layouts]))
         for path in paths:
-            if any(path.startswith(f"{other}/") for other in paths):
+            above = next((other for other in paths if path.startswith(f"{other}/")), None)
+            if above is not None and above not in self.drafts:
                 continue  # the second face of a frame, which goes where that goes; others are refused with their table
+            if above is not None and not self._is_lenient(above):
+                continue
             table = source.table(path, layouts.get(path))
             has_layout = table.layout == layout and table._layout.sidecars is None
             if has_layout or table._layout.conversion.is_copied(source._handle.library_root, path, paths):
                 self.done.copied.append(path)
                 continue
             _refuse_second_name(table)
-            others = _other_objects(table)
+            others = [name for name in _other_objects(table) if join_path(path, name) not in paths]
             draft = self.drafts[path] = draft_table(table, layout, **options)
             self._note_left_out(draft, others)
+            self.places[path] = path if above is None else self._place_next_to(above, path, paths)
             self.sizes[path] = sum(table._stored_bytes(name) for name in draft.names)
         self.done.tables = list(self.drafts)
+
+    def _place_next_to(self, above: str, path: str, paths: Collection[str]) -> str:
+        """A free path for a table that was inside another, which has no room for it in the new layout."""
+        new_path = self.places[above] + "_" + path[len(above) + 1 :].replace("/", "_")
+        taken = {*paths, *self.places.values()}
+        root = self.source._handle.root
+        while new_path in taken or group_at(root, new_path.rsplit("/", 1)[0] or "/").has_link(
+            new_path.rsplit("/", 1)[1]
+        ):
+            new_path += "_"
+        self.done.notes.append(f"{path} is now {new_path}: a table cannot be inside another one")
+        return new_path
 
     def run(self, target: str | os.PathLike[str], progress: Progress | None) -> Converted:
         root = self.source._handle.library_root
@@ -260,18 +277,18 @@ class _Conversion:
             ]
             self._copy(root, file, places, reported)
             for path, draft in self.drafts.items():
-                draft.write(file, path, partial(reported.rows, self.sizes[path]))
-                self._build_indexes(draft, file, path)
+                draft.write(file, self.places[path], partial(reported.rows, self.sizes[path]))
+                self._build_indexes(draft, file, self.places[path])
                 self.done.notes += draft.table._layout.conversion.lost(draft.source)
                 reported.before += self.sizes[path]
             lenient = {
-                at: path
+                at: self.places[path]
                 for path, draft in self.drafts.items()
                 if self._is_lenient(path) and (at := draft.source.group.address)
             }
             if lenient:
                 refer_to_tables(root, file._handle.root, lenient)
-            for path in {path.rsplit("/", 1)[0] or "/" for path in self.drafts}:
+            for path in {path.rsplit("/", 1)[0] or "/" for path in self.places.values()}:
                 for name, known in LAYOUTS.items():
                     known.conversion.mark_parent(editable(group_at(file._handle.root, path)), name == self.done.layout)
         return self.done

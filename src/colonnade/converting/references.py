@@ -17,7 +17,7 @@ from colonnade.columns.arrow_types import ReferenceType, TargetType, items_of, w
 from colonnade.errors import CorruptError
 from colonnade.exchange.targets import StoredTarget, stored_target
 from colonnade.nodes import Dataset, Group, Node
-from colonnade.nodes.paths import editable, group_at, join_path, walk_groups
+from colonnade.nodes.paths import editable, join_path, walk_groups
 from colonnade.nodes.regions import selection_of
 
 _TO_OBJECT, _TO_REGION = TargetType("object_reference"), TargetType("region_reference")
@@ -79,8 +79,8 @@ class ReferencePaths:
 
     def _target_of(self, data: bytes, kind: str) -> StoredTarget:
         """The object that a reference leads to, and the part of it; an empty path if it leads to none."""
-        known = self._known.get(data)
-        if known is None:
+        destination = self._known.get(data)
+        if destination is None:
             target = self._node.find_target(
                 "object_reference" if kind == "object_reference" else "region_reference", data
             )
@@ -88,11 +88,11 @@ class ReferencePaths:
             selection = None
             if target is not None and target.region is not None and target.node.is_dataset:
                 selection = selection_of(target.region.chosen(cast("Dataset", target.node).shape))
-            known = stored_target(path, selection)
+            destination = stored_target(path, selection)
             if len(self._known) >= _MOST_KEPT:
                 self._known.clear()
-            self._known[data] = known
-        return known
+            self._known[data] = destination
+        return destination
 
 
 def refer_to_tables(source: Group, target: Group, tables: Mapping[int, str]) -> None:
@@ -106,7 +106,9 @@ def refer_to_tables(source: Group, target: Group, tables: Mapping[int, str]) -> 
             table = next((tables[at] for at in node.reference_addresses(name) if at in tables), None)
             copied = (target.open_dataset(path) or target.open_group(path)) if table is not None else None
             if table is not None and copied is not None:
-                writing.write_reference(editable(copied), name, editable(group_at(target, table)))
+                written = target.open_group(table) or target.open_dataset(table)
+                assert written is not None  # by the conversion
+                writing.write_reference(editable(copied), name, editable(written))
 
 
 def _others(root: Group, tables: Mapping[int, str]) -> Iterator[tuple[str, Node]]:

@@ -454,11 +454,10 @@ class TablePath:
         layout = layout_of(target)
         if layout is None:
             return
-        if layout.find("write") is not None or layout is not self._draft.layout:
+        if layout.find("write") is None and layout is self._draft.layout:
+            layout.clear_group(target)
+        else:
             layout.edit.clear(target)
-            return
-        for name in layout.own_objects(target):
-            unlink(target, name)
 
     def remove(self) -> None:
         """Remove what was begun."""
