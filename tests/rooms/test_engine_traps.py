@@ -20,6 +20,7 @@ from colonnade.engines.arrow_filter import ArrowFilter
 from colonnade.engines.duckdb import duckdb_source
 from colonnade.engines.polars import polars_superset
 from colonnade.engines.superset import UNKNOWN, Superset, is_widened
+from tests.conftest import SetLimits
 from tests.rooms.engine_rows import INF, NAN, needs_lazy, recorded_supersets, write_rows
 
 
@@ -151,10 +152,9 @@ def test_11_fragments_are_given_the_filter_again(opened: tuple[pa.Table, cn.Tabl
         assert rows == list(range(7))
 
 
-def test_11_fragments_cover_every_row_once(opened: tuple[pa.Table, cn.Table], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_11_fragments_cover_every_row_once(opened: tuple[pa.Table, cn.Table], set_limits: SetLimits) -> None:
     _, table = opened
-    monkeypatch.setattr("colonnade.engines.dataset.FRAGMENT_ROWS", 100)
-    monkeypatch.setattr("colonnade.engines.dataset.SCAN_ROWS", 100)
+    set_limits(fragment_rows=100, scan_rows=100)
     table._file._n_threads = 7
     wanted = pc.field("i32") == 3
     dataset = table.dataset(sql=True)
