@@ -64,7 +64,7 @@ def test_a_column_has_the_shape_of_an_array(table: cn.Table, tmp_path: Path) -> 
 
 
 def test_dask_reads_a_column_on_request(table: cn.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[tuple[int | None, int | None]] = []
+    read: list[tuple[int, int]] = []
     original = cn.Column._read
 
     def recorded(self: cn.Column, rows: slice, dictionaries: bool = False) -> pa.ChunkedArray:

@@ -27,7 +27,6 @@ from colonnade.predicate.expressions import (
     described,
     subject_of,
     subject_text,
-    substituted,
     term_of,
 )
 from colonnade.predicate.literals import MAX_DIGITS, has_too_many_digits, value_text
@@ -308,6 +307,27 @@ class Comparison(Leaf):
         return str(self.column)
 
 
+@dataclass(frozen=True, slots=True)
+class TruthTerm(Term):
+    """Whether a predicate holds, as a value that is computed: a boolean, missing where it is unknown."""
+
+    predicate: Predicate
+
+    @property
+    def strength(self) -> int:
+        return 0  # in parentheses inside anything else
+
+    @property
+    def parts(self) -> tuple[Term, ...]:
+        return tuple(term_of(leaf.column) for leaf in self.predicate.leaves())
+
+    def with_definitions(self, definitions: Mapping[str, Term]) -> Term:
+        return TruthTerm(with_definitions(self.predicate, definitions))
+
+    def __str__(self) -> str:
+        return str(self.predicate)
+
+
 def column_of(subject: Subject) -> str | None:
     """The name of the column that is tested; None for an expression."""
     return subject if isinstance(subject, str) else None
@@ -330,7 +350,13 @@ def with_definitions(predicate: Predicate, definitions: Mapping[str, Term]) -> P
     if isinstance(predicate, (And, Or)):
         return type(predicate)(tuple(with_definitions(part, definitions) for part in predicate.parts))
     assert isinstance(predicate, Leaf)  # the fourth kind of predicate
-    subject = subject_of(substituted(term_of(predicate.column), definitions))
+    subject = subject_of(term_of(predicate.column).with_definitions(definitions))
+    if isinstance(subject, TruthTerm) and isinstance(predicate, Compare) and isinstance(predicate.value, bool):
+        asked = (predicate.operator, predicate.value)
+        if asked in (("==", True), ("!=", False)):  # planned as if the predicate was written there
+            return subject.predicate
+        if asked in (("==", False), ("!=", True)):
+            return Not(subject.predicate)
     return predicate if subject == predicate.column else replace(predicate, column=subject)
 
 

@@ -6,9 +6,10 @@ array of values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+import numpy as np
 import pyarrow as pa
 
 from colonnade import compute as pc
@@ -18,13 +19,16 @@ from colonnade.columns.mapping import arrow_type, implied_units, named_type, sto
 from colonnade.columns.missing import Mask
 from colonnade.columns.plain import spread
 from colonnade.columns.raw import any_of
-from colonnade.columns.read import ColumnReader, Opened
+from colonnade.columns.read import ColumnReader, opaque
 from colonnade.dataclass import dataclass
 from colonnade.errors import PredicateError, UnknownColumn, rows_as
 from colonnade.model import ColumnInfo, Masked, Plain
-from colonnade.predicate.expressions import ColumnTerm, Term, columns_in
+from colonnade.predicate.expressions import ColumnTerm, Subject, Term, columns_in, term_of
+from colonnade.predicate.tree import Not, Predicate, TruthTerm
+from colonnade.query.bind import bind
 from colonnade.query.evaluate import evaluate
-from colonnade.selection import RowNumbers
+from colonnade.query.match import true_rows
+from colonnade.selection import RowNumbers, Selection
 
 StoredColumns = Mapping[ColumnTerm, tuple[str, tuple[str, ...]]]
 """For each column of a term, the name of the stored column and the fields of it that are meant."""
@@ -46,14 +50,19 @@ class ReadOperand:
         return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
+SomeRows = range | RowNumbers
+
+
 class ComputedFetcher:
-    """Computes the rows of an expression from what readers of columns give."""
+    """Computes rows from what readers of columns give."""
 
     source = None
 
-    def __init__(self, term: Term, operands: Mapping[ColumnTerm, ReadOperand], kind: pa.DataType) -> None:
-        self._term, self._operands, self._kind = term, operands, kind
-        self._readers = _distinct(operands)
+    def __init__(
+        self, compute: Callable[[SomeRows], pa.Array], readers: Sequence[ColumnReader], kind: pa.DataType
+    ) -> None:
+        """compute: the values of some rows, from those of the readers."""
+        self._run, self._readers, self._kind = compute, readers, kind
         self._widest = max(self._readers, key=lambda reader: reader.column.type.size)
         self.n_threads = min(reader.n_threads for reader in self._readers)
 
@@ -68,19 +77,6 @@ class ComputedFetcher:
     def take(self, rows: RowNumbers) -> pa.Array:
         most = max(1, limits.now.piece_bytes // max(self._widest.column.type.size, 1))
         return self._joined([self._run(rows[first : first + most]) for first in range(0, len(rows), most)])
-
-    def _run(self, rows: range | RowNumbers) -> pa.Array:
-        """The values of these rows."""
-
-        def read(reader: ColumnReader) -> pa.Array:
-            return reader.read(rows.start, len(rows), rows.step) if isinstance(rows, range) else reader.take(rows)
-
-        arrays = {reader.column.name: read(reader) for reader in self._readers}
-        columns = {
-            column: operand.values(arrays[operand.reader.column.name]) for column, operand in self._operands.items()
-        }
-        with rows_as(lambda position: int(rows[position])):
-            return evaluate(self._term, columns)
 
     def _joined(self, parts: list[pa.Array]) -> pa.Array:
         if len(parts) == 1:
@@ -98,7 +94,39 @@ class ComputedFetcher:
         return min(reader.written_rows() for reader in self._readers)
 
 
-def _distinct(operands: Mapping[ColumnTerm, ReadOperand]) -> list[ColumnReader]:
+def _computes(term: Term, operands: Mapping[Term, ReadOperand]) -> Callable[[SomeRows], pa.Array]:
+    """What computes the values of an expression."""
+    readers = _distinct(operands)
+
+    def compute(rows: SomeRows) -> pa.Array:
+        def read(reader: ColumnReader) -> pa.Array:
+            return reader.read(rows.start, len(rows), rows.step) if isinstance(rows, range) else reader.take(rows)
+
+        arrays = {reader.column.name: read(reader) for reader in readers}
+        columns = {part: operand.values(arrays[operand.reader.column.name]) for part, operand in operands.items()}
+        with rows_as(lambda position: int(rows[position])):
+            return evaluate(term, columns)
+
+    return compute
+
+
+def _decides(predicate: Predicate, readers: Mapping[Subject, ColumnReader]) -> Callable[[SomeRows], pa.Array]:
+    """What decides whether a predicate holds, exactly as `where` does: true, false, or missing if it is unknown."""
+    holds, fails = bind(predicate, readers), bind(Not(predicate), readers)
+    by_name = {reader.column.name: reader for reader in readers.values()}
+
+    def decide(rows: SomeRows) -> pa.Array:
+        numbers = np.asarray(rows, dtype=np.int64)
+        asked = Selection.from_rows(np.unique(numbers))
+        true = true_rows(holds, asked, by_name)
+        false = true_rows(fails, asked - true, by_name)
+        is_true = true.holds(numbers)
+        return pa.array(is_true, mask=~(is_true | false.holds(numbers)))
+
+    return decide
+
+
+def _distinct(operands: Mapping[Term, ReadOperand]) -> list[ColumnReader]:
     """The readers of the operands, each once."""
     return list({operand.reader.column.name: operand.reader for operand in operands.values()}.values())
 
@@ -167,12 +195,58 @@ def computed_reader(term: Term, name: str, stored: StoredColumns, readers: Mappi
 
     Types that do not suit are a PredicateError.
     """
-    operands = {column: _operand(column, readers[of], fields) for column, (of, fields) in stored.items()}
-    no_rows = {column: operand.values(pa.array([], operand.reader.kind)) for column, operand in operands.items()}
+    if isinstance(term, TruthTerm):
+        subjects = _subject_readers(term.predicate, stored, readers)
+        distinct = list({reader.column.name: reader for reader in subjects.values()}.values())
+        return _reader(name, _decides(term.predicate, subjects), distinct, pa.bool_())
+    operands = {part: _operand(part, stored, readers) for part in _operands_of(term)}
+    no_rows = {part: operand.values(pa.array([], operand.reader.kind)) for part, operand in operands.items()}
     kind = evaluate(term, no_rows).type
-    distinct = _distinct(operands)
-    fetcher = ComputedFetcher(term, operands, kind)
-    return ColumnReader.computed(_described(name, kind, distinct), Opened(fetcher, ComputedDecoder(kind)), distinct)
+    return _reader(name, _computes(term, operands), _distinct(operands), kind)
+
+
+def _reader(
+    name: str, compute: Callable[[SomeRows], pa.Array], readers: Sequence[ColumnReader], kind: pa.DataType
+) -> ColumnReader:
+    opened = opaque(ComputedFetcher(compute, readers, kind), ComputedDecoder(kind))
+    return ColumnReader.computed(_described(name, kind, readers), opened, readers)
+
+
+def _subject_readers(
+    predicate: Predicate, stored: StoredColumns, readers: Mapping[str, ColumnReader]
+) -> dict[Subject, ColumnReader]:
+    """The readers of what the leaves of a predicate test, each with a name of its own."""
+    found: dict[Subject, ColumnReader] = {}
+    for leaf in predicate.leaves():
+        subject = leaf.column
+        if isinstance(subject, str) and subject in readers:
+            found[subject] = readers[subject]
+        elif subject not in found:
+            name = str(subject)
+            while name in readers:
+                name = f"({name})"
+            found[subject] = computed_reader(term_of(subject), name, stored, readers)
+    return found
+
+
+def _operands_of(term: Term) -> Iterator[Term]:
+    """The columns and predicates that a term is computed from, from left to right."""
+    if isinstance(term, (ColumnTerm, TruthTerm)):
+        yield term
+    else:
+        for part in term.parts:
+            yield from _operands_of(part)
+
+
+def _operand(part: Term, stored: StoredColumns, readers: Mapping[str, ColumnReader]) -> ReadOperand:
+    """The reader of a column or of a predicate."""
+    if isinstance(part, ColumnTerm):
+        name, fields = stored[part]
+        return _field_operand(part, readers[name], fields)
+    name = str(part)
+    while name in readers:
+        name = f"({name})"
+    return ReadOperand(computed_reader(part, name, stored, readers), ())
 
 
 def _described(name: str, kind: pa.DataType, readers: Sequence[ColumnReader]) -> ColumnInfo:
@@ -192,7 +266,7 @@ def _described(name: str, kind: pa.DataType, readers: Sequence[ColumnReader]) ->
     return column
 
 
-def _operand(column: ColumnTerm, reader: ColumnReader, fields: tuple[str, ...]) -> ReadOperand:
+def _field_operand(column: ColumnTerm, reader: ColumnReader, fields: tuple[str, ...]) -> ReadOperand:
     """The reader of a stored column, and where the fields are in its structs."""
     kind, positions = reader.kind, list[int]()
     for depth, field in enumerate(fields):

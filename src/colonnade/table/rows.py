@@ -82,7 +82,7 @@ class ReadableRows(Sealed):
             with self._file._steady():
                 return query._narrowed(parsed)
 
-    def select(self, *columns: str | Sequence[str], **computed: Expression | str) -> Query:
+    def select(self, *columns: str | Sequence[str], **computed: Expression | Predicate | str) -> Query:
         """The given columns, in the given order, then columns that are computed from others, by their new names.
 
         >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
@@ -925,17 +925,21 @@ class Query(ReadableRows):
     def _defined(self, name: str, value: object) -> Term:
         """What a computed column is computed from: columns of the table, whose types are checked."""
         from colonnade.predicate.columns import Expression
-        from colonnade.predicate.expressions import substituted
         from colonnade.predicate.parse import expression_with_positions, showing_position
+        from colonnade.predicate.tree import Predicate, TruthTerm
 
         parsed, positions = expression_with_positions(value) if isinstance(value, str) else (value, None)
+        if isinstance(parsed, Predicate):
+            parsed = Expression(TruthTerm(parsed))
         if not isinstance(parsed, Expression):
             raise UsageError(
-                f"column {name!r} is computed from an expression, such as col('x') * 2 or 'x * 2', not from {value!r}",
+                f"column {name!r} is computed from an expression, such as col('x') * 2 or 'x > 2', not from {value!r}",
                 column=name,
             )
         with showing_position(value if isinstance(value, str) else "", positions):
-            term = substituted(parsed.term, self._computed)
+            term = parsed.term.with_definitions(self._computed)
+            if isinstance(term, TruthTerm):
+                self._tested(term.predicate)  # its errors name the test
             self._subject_reader(term, name)
         return term
 

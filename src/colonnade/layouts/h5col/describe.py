@@ -424,8 +424,3 @@ def open_column(group: Group, column: ColumnInfo) -> tuple[Dataset, Companion | 
         why = column.problem or "it is no longer in the file"
         raise FormatError(f"cannot open column {column.name!r}: {why}", column=column.name)
     return dataset, None if column.categories is None else categories_of(dataset)
-
-
-def unread_attributes(group: Group) -> dict[str, object]:
-    """The user's own attributes of the table group: those that H5Col does not define."""
-    return {name: group.read_attribute(name) for name in group.attribute_names() if name not in names.GROUP_ATTRIBUTES}
