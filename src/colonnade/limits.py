@@ -91,6 +91,10 @@ class Limits:
     # anndata
     block_elements: int = 1 << 22  # stored elements that are read together to select columns of a CSR matrix
 
+    # engines
+    scan_rows: int = 1 << 17  # of one batch
+    fragment_rows: int = 1 << 16  # the least rows of a fragment, and what their number is a multiple of
+
     # table
     iterated_bytes: int = 32 << 20  # of stored rows that are read together when rows are iterated
     batch_bytes: int = 64 << 20  # of the elements of lists in one batch

@@ -109,14 +109,17 @@ ARROW_NAMES = [name for name in POOLS if name not in ("u64", "i64", "dec")]  # p
 
 
 def arrow_filter(rng: random.Random, depth: int = 3) -> pc.Expression:
+    plain: Any = pc.Expression._call  # type: ignore[attr-defined] # pc.and_ and pc.or_ do not take expressions
     if depth and rng.random() < 0.6:
-        word = rng.choice(("and", "or", "not", "xor", "if"))
+        word = rng.choice(("and", "or", "not", "xor", "if", "and without Kleene", "or without Kleene"))
         parts: list[Any] = [arrow_filter(rng, depth - 1) for _ in range(3)]
         joined: dict[str, pc.Expression] = {
             "and": parts[0] & parts[1],
             "or": parts[0] | parts[1],
             "not": ~parts[0],
             "xor": pc.xor(parts[0], parts[1]),
+            "and without Kleene": plain("and", parts[:2]),
+            "or without Kleene": plain("or", parts[:2]),
             "if": pc.if_else(parts[0], parts[1], parts[2]),
         }
         return joined[word]

@@ -8,8 +8,11 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
+import h5py
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +23,7 @@ import colonnade as cn
 from colonnade.engines.dataset import RowsFragment, TableDataset, TableScanner
 from colonnade.errors import ConflictError
 from tests.rooms.engine_rows import N_ROWS, needs_lazy, write_rows
+from tests.rooms.test_chunks_read import Recorder, touched
 
 
 @pytest.fixture(scope="module")
@@ -180,3 +184,35 @@ def test_a_change_in_between_is_an_error(tmp_path: Path) -> None:
             list(batches)
         assert duckdb.sql("select count(*) from dataset").fetchall() == [(2000,)]
         assert lazy.select(pl.len()).collect().item() == 2000
+
+
+@needs_lazy
+@pytest.mark.parametrize("engine", ["duckdb", "polars", "pyarrow", "duckdb on the dataset"])
+def test_an_engine_reads_the_chunks_of_the_rows_and_no_others(tmp_path: Path, engine: str) -> None:
+    """Counted byte by byte, as in test_chunks_read."""
+    path, names = tmp_path / "x.h5", ("ts", "energy", "other")
+    options = {name: cn.column(chunk_rows=100, filters="none") for name in names}
+    cn.write(path, {name: np.arange(1000) for name in names}, "t", columns=options, index={"ts": "chunk_minmax"})
+    places: dict[str, dict[int, tuple[int, int]]] = {}
+    with h5py.File(path) as h5:
+        for name in names:
+            infos = [h5[f"t/{name}"].id.get_chunk_info(number) for number in range(10)]
+            places[name] = {
+                info.chunk_offset[0] // 100: (info.byte_offset, info.byte_offset + info.size) for info in infos
+            }
+    stream = Recorder(path.read_bytes())
+    with cn.open(stream, n_threads=1, trust="always") as file, duckdb.connect() as con:
+        t = file["t"]
+        sources: dict[str, Any] = {"duckdb": t.duckdb(con), "duckdb on the dataset": t.dataset()}
+        source, wanted = sources.get(engine), (pc.field("ts") >= 250) & (pc.field("ts") <= 260)
+        if source is not None:
+            con.register("source", source) if engine != "duckdb" else source.create_view("source")
+        stream.reads.clear()
+        if engine == "polars":
+            total = t.lazy().filter(pl.col("ts").is_between(250, 260)).select(pl.col("energy").sum()).collect().item()
+        elif engine == "pyarrow":
+            total = pc.sum(t.dataset().to_table(columns=["energy"], filter=wanted)["energy"]).as_py()
+        else:
+            total = con.sql("select sum(energy) from source where ts between 250 and 260").fetchall()[0][0]
+        assert total == sum(range(250, 261))
+        assert touched(stream, places) == {"ts": {2}, "energy": {2}}

@@ -20,6 +20,7 @@ from colonnade.engines.arrow_filter import ArrowFilter
 from colonnade.engines.duckdb import duckdb_source
 from colonnade.engines.polars import polars_superset
 from colonnade.engines.superset import UNKNOWN, Superset, is_widened
+from tests.conftest import SetLimits
 from tests.rooms.engine_rows import INF, NAN, needs_lazy, recorded_supersets, write_rows
 
 
@@ -151,10 +152,9 @@ def test_11_fragments_are_given_the_filter_again(opened: tuple[pa.Table, cn.Tabl
         assert rows == list(range(7))
 
 
-def test_11_fragments_cover_every_row_once(opened: tuple[pa.Table, cn.Table], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_11_fragments_cover_every_row_once(opened: tuple[pa.Table, cn.Table], set_limits: SetLimits) -> None:
     _, table = opened
-    monkeypatch.setattr("colonnade.engines.dataset.FRAGMENT_ROWS", 100)
-    monkeypatch.setattr("colonnade.engines.dataset.SCAN_ROWS", 100)
+    set_limits(fragment_rows=100, scan_rows=100)
     table._file._n_threads = 7
     wanted = pc.field("i32") == 3
     dataset = table.dataset(sql=True)
@@ -275,3 +275,32 @@ def test_a_filter_is_taken_where_indexes_leave_few_rows(tmp_path: Path) -> None:
             "ts < 100": True, "ts < 15000": False, "energy < 3": False, "label = 'muon'": True,
             "label = 'muon' and energy < 3": False, "name = 'muon'": True, "name in ('muon', 'pion')": False,
         }  # fmt: skip
+
+
+@needs_lazy
+def test_columns_that_a_filter_fixes_are_not_read(opened: tuple[pa.Table, cn.Table], monkeypatch: Any) -> None:
+    rows, table = opened
+    frame, lazy = pl.DataFrame(rows), table.lazy()
+    selected: list[tuple[str, ...]] = []
+    original = cn.Query.select
+
+    def select(self: cn.Query, *columns: Any, **computed: Any) -> cn.Query:
+        selected.append(tuple(columns[0]) if columns else ())
+        return original(self, *columns, **computed)
+
+    for wanted, columns in (
+        (pl.col("k") == "tau", ("rid",)), ((pl.col("i32") == 3) & (pl.col("k") == "tau"), ("rid",)),
+        (pl.col("b") & (pl.col("k") == "tau"), ("rid",)), (pl.col("f64") == 0, ("rid", "f64")),
+    ):  # fmt: skip
+        monkeypatch.setattr(cn.Query, "select", original)
+        names = ["rid", *wanted.meta.root_names()]
+        expected = frame.filter(wanted).select(names)
+        monkeypatch.setattr(cn.Query, "select", select)
+        selected.clear()
+        answer = lazy.filter(wanted).select(names).collect()
+        assert answer.equals(expected), str(wanted)
+        assert selected[-1] == columns or len(expected) > 0.4 * len(rows)
+    selected.clear()
+    assert lazy.filter(pl.col("k") == "tau").select(pl.len()).collect().item() == rows["k"].to_pylist().count("tau")
+    assert all("k" not in columns for columns in selected)
+    assert lazy.filter(pl.col("k") == "tau").head(3).select("k").collect()["k"].to_list() == ["tau"] * 3

@@ -60,7 +60,7 @@ def test_a_column_has_the_shape_of_an_array(table: cn.Table, tmp_path: Path) -> 
     assert (column.shape, column.ndim, column.chunks) == ((N_ROWS,), 1, ((100,) * 10,))
     cn.write(tmp_path / "y.h5", {"a": pa.array([], pa.int64())}, "t")
     assert cn.open_table(tmp_path / "y.h5")["a"].chunks == ((0,),)
-    assert cn.open_table(tmp_path / "y.h5")["a"].to_dask().compute().tolist() == []
+    assert cn.open_table(tmp_path / "y.h5")["a"].to_dask_array().compute().tolist() == []
 
 
 def test_dask_reads_a_column_on_request(table: cn.Table, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,16 +72,16 @@ def test_dask_reads_a_column_on_request(table: cn.Table, monkeypatch: pytest.Mon
         return original(self, rows, dictionaries)
 
     monkeypatch.setattr(cn.Column, "_read", recorded)
-    array = table["energy"].to_dask(rows=250)
+    array = table["energy"].to_dask_array(rows=250)
     assert isinstance(array, da.Array) and array.dtype == np.float64 and array.chunks == ((250,) * 4,)
     assert all(stop == 0 for _, stop in read)  # for the dtype
     read.clear()
     assert array[600:610].compute().tolist() == [row / 2 for row in range(600, 610)]
     assert read in ([(600, 610)], [(500, 750)])  # the rows, or their chunk: versions of Dask differ
     assert float(da.nanmax(da.asarray(table["energy"])).compute()) == (N_ROWS - 1) / 2
-    assert table["label"].to_dask().compute()[:2].tolist() == ["muon", None]
+    assert table["label"].to_dask_array().compute()[:2].tolist() == ["muon", None]
     with pytest.raises(UsageError, match="column 'n' has missing rows"):
-        table["n"].to_dask().compute()
+        table["n"].to_dask_array().compute()
 
 
 def test_several_columns_as_a_matrix(table: cn.Table) -> None:

@@ -13,12 +13,11 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from colonnade import compute as pc
+from colonnade import limits
 from colonnade.engines.arrow_filter import ArrowFilter, as_expression
-from colonnade.engines.source import SCAN_ROWS, EngineSource, chosen_rows, empty_batch
+from colonnade.engines.source import EngineSource, chosen_rows, empty_batch
 from colonnade.errors import UsageError
 from colonnade.selection import Selection
-
-FRAGMENT_ROWS = 1 << 16  # the least rows of a fragment, and what their number is a multiple of
 
 ScanColumns = Sequence[str] | Mapping[str, pc.Expression] | None
 FilterExpression = pc.Expression | pa.Scalar | None
@@ -301,7 +300,7 @@ class TableDataset(Scannable, ds.Dataset):
     ) -> Scan:  # fmt: skip
         """The scan of some rows; None: all."""
         source = self._source if rows is None else self._source._slice(slice(rows.start, rows.stop))
-        most = min(batch_size or SCAN_ROWS, SCAN_ROWS)
+        most = min(batch_size or limits.now.scan_rows, limits.now.scan_rows)
         condition = _both(self._filter, filter)
         return Scan(source, self._schema, columns, condition, most, sql=self._sql, dictionaries=self._dictionaries)
 
@@ -322,12 +321,12 @@ class TableDataset(Scannable, ds.Dataset):
             if matching is None:
                 return
             may = None if superset.rows is True else matching.explain().found.may  # asked once, for all parts
-            if may is not None and may.count <= 2 * SCAN_ROWS:
+            if may is not None and may.count <= 2 * limits.now.scan_rows:
                 yield RowsFragment(self, None)
                 return
         n_rows = self._source.count()
         share = -(-n_rows // self._n_fragments)
-        step = max(FRAGMENT_ROWS, -(-share // FRAGMENT_ROWS) * FRAGMENT_ROWS)
+        step = max(limits.now.fragment_rows, -(-share // limits.now.fragment_rows) * limits.now.fragment_rows)
         for start in range(0, n_rows, step):
             stop = min(start + step, n_rows)
             if may is None or may & Selection.of(start, stop):

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pyarrow as pa
 
+from colonnade import limits
 from colonnade.engines.dataset import TableDataset
-from colonnade.engines.source import SCAN_ROWS, EngineSource, chosen_rows, empty_batch
+from colonnade.engines.source import EngineSource, chosen_rows, empty_batch
 from colonnade.engines.superset import (
     NOT_UNDERSTOOD,
     UNKNOWN,
@@ -154,7 +155,7 @@ class SourceRows:
                 if not names:
                     yield empty_batch(matching.count())
                     return
-                for batch in matching.select(names).batches(SCAN_ROWS, dictionaries=True):
+                for batch in matching.select(names).batches(limits.now.scan_rows, dictionaries=True):
                     yield readable(batch, schema)
             except BaseException as error:
                 self.failure = error

@@ -22,7 +22,7 @@ from colonnade.engines.source import EngineSource, chosen_rows
 from colonnade.engines.superset import NOT_UNDERSTOOD, UNKNOWN, Superset, Translator, all_of, any_of, is_widened
 from colonnade.errors import UsageError
 from colonnade.predicate.expressions import TURNED, Operator
-from colonnade.predicate.tree import Contains, IsMissing, IsNan, StartsWith
+from colonnade.predicate.tree import And, Compare, Contains, IsMissing, IsNan, StartsWith
 from colonnade.values import Json, JsonObject
 
 if TYPE_CHECKING:
@@ -251,6 +251,7 @@ class PolarsScan:
     def __init__(self, source: EngineSource) -> None:
         self._source, self._schema = source, source._schema()
         self._names = dict(zip(self._schema.names, source.columns, strict=True))
+        self.dtypes = source.head(0).to_polars().schema
 
     def frames(
         self, names: list[str] | None, predicate: polars.Expr | None, n_rows: int | None, _batch_rows: int | None
@@ -271,11 +272,13 @@ class PolarsScan:
         columns = list(wanted)
         if again is not None:
             columns += [name for name in again.meta.root_names() if name not in columns]
+        constants = {} if again is not None or matching is None else self._constants(superset, wanted)
+        columns = [name for name in columns if name not in constants]
         left = n_rows
-        for frame in self._parts(matching, superset, columns, n_rows if again is None else None, n_likely):
+        for frame in self._parts(matching, superset, columns, n_rows if again is None else None, n_likely, constants):
             if again is not None:
                 frame = frame.filter(again)
-            frame = frame.select(wanted) if len(columns) != len(wanted) else frame
+            frame = frame.select(wanted) if columns != wanted else frame
             if left is not None:
                 frame = frame.head(left)
                 left -= frame.height
@@ -283,25 +286,55 @@ class PolarsScan:
             if left == 0:
                 return
 
+    def _constants(self, superset: Superset, wanted: list[str]) -> dict[str, bool | int | str]:
+        """Columns that have the same value in all rows of the superset, which then need not be read."""
+        rows = superset.rows
+        parts = rows.parts if isinstance(rows, And) else (rows,)
+        values = {part.column: part.value for part in parts if isinstance(part, Compare) and part.operator == "=="}
+        constants: dict[str, bool | int | str] = {}
+        for shown in wanted:
+            value, kind = values.get(self._names[shown]), self._schema.field(shown).type
+            if (
+                (isinstance(value, bool) and pa.types.is_boolean(kind))
+                or (isinstance(value, int) and not isinstance(value, bool) and pa.types.is_integer(kind))
+                or (isinstance(value, str) and pa.types.is_string(kind))
+            ):
+                constants[shown] = value
+        return constants
+
     def _parts(
-        self, matching: EngineSource | None, superset: Superset, columns: list[str], most: int | None, n_likely: int
-    ) -> Iterator[polars.DataFrame]:
+        self, matching: EngineSource | None, superset: Superset, columns: list[str], most: int | None, n_likely: int,
+        constants: dict[str, bool | int | str],
+    ) -> Iterator[polars.DataFrame]:  # fmt: skip
         stored = [self._names[name] for name in columns]
         if matching is None:
             yield self._source.select(stored).head(0).to_polars()
         elif most is not None:
-            yield matching.select(stored).head(most).to_polars()
+            yield self._frame(matching.head(most), stored, constants)
         elif superset.rows is not True and n_likely <= _MOST_PIECES_AT_ONCE * PIECE_ROWS:
-            yield matching.select(stored).to_polars()
+            yield self._frame(matching, stored, constants)
         else:
             n_rows = self._source.count()
             for start in range(0, n_rows, PIECE_ROWS):
                 part = self._source._slice(slice(start, min(start + PIECE_ROWS, n_rows)))
                 rows = chosen_rows(part, superset.rows)
                 if rows is not None:
-                    yield rows.select(stored).to_polars()
+                    yield self._frame(rows, stored, constants)
             if not n_rows:
                 yield self._source.select(stored).to_polars()
+
+    def _frame(self, rows: EngineSource, stored: list[str], constants: dict[str, bool | int | str]) -> polars.DataFrame:
+        if not constants:
+            return rows.select(stored).to_polars()
+        frame = rows.select(stored).to_polars() if stored else None
+        n_rows = rows.count() if frame is None else frame.height
+        package = import_module("polars")
+        repeated = [
+            package.repeat(value, n_rows, dtype=self.dtypes[name], eager=True).alias(name)
+            for name, value in constants.items()
+        ]
+        whole: polars.DataFrame = package.DataFrame(repeated) if frame is None else frame.with_columns(repeated)
+        return whole
 
 
 def lazy_frame(source: EngineSource) -> polars.LazyFrame:
@@ -314,5 +347,5 @@ def lazy_frame(source: EngineSource) -> polars.LazyFrame:
     takes = inspect.signature(register).parameters
     named = {"explain_name": "colonnade"} if "explain_name" in takes else {}
     pure = {"is_pure": True} if "is_pure" in takes else {}
-    schema = source.head(0).to_polars().schema
-    return register(PolarsScan(source).frames, schema=schema, **pure, **named)
+    scan = PolarsScan(source)
+    return register(scan.frames, schema=scan.dtypes, **pure, **named)

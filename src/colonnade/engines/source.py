@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from colonnade.query.plan import Plan
 
-SCAN_ROWS = 1 << 17
-
 
 class EngineSource(Protocol):
     """Rows of columns that are not read yet."""

@@ -277,13 +277,13 @@ class Column(Sealed):
         n_rows, step = self.n_rows, self.chunk_rows or self.n_rows
         return (tuple(min(step, n_rows - start) for start in range(0, n_rows, step)) if n_rows else (0,),)
 
-    def to_dask(self, rows: int | None = None) -> dask.array.Array:
+    def to_dask_array(self, rows: int | None = None) -> dask.array.Array:
         """The values as a Dask array, read on request; `dask.array.asarray(column)` is the same.
 
         rows: per chunk; by default about a million, whole chunks of the file. Missing values as in np.asarray(column).
 
         >>> cn.write("run.h5", {"energy": [0.5, 7.0, 6.0]}, "events")
-        >>> float(cn.open_table("run.h5", "events")["energy"].to_dask().mean().compute())
+        >>> float(cn.open_table("run.h5", "events")["energy"].to_dask_array().mean().compute())
         4.5
         """
         from colonnade.exchange.labelled_arrays import LazyColumn, to_dask
@@ -294,10 +294,6 @@ class Column(Sealed):
 
         step = self.chunk_rows or DASK_ROWS
         return to_dask(LazyColumn(read, self.n_rows, self.name), rows or max(DASK_ROWS // step, 1) * step)
-
-    def to_dask_array(self) -> dask.array.Array:
-        """As `to_dask()`; `dask.array.asarray` looks for this name."""
-        return self.to_dask()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
