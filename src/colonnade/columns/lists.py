@@ -21,7 +21,7 @@ from colonnade import limits
 from colonnade.arrays import Float64s, Int64s, distinct
 from colonnade.columns.arrow_types import plain_array
 from colonnade.columns.decode import corrupt_row, decode
-from colonnade.columns.keys import Keys, Numbers
+from colonnade.columns.keys import Keys, NumberKeys, Numbers
 from colonnade.columns.mapping import plain_type
 from colonnade.columns.missing import Mask
 from colonnade.columns.raw import cut, refuse_unreadable, runs
@@ -99,6 +99,32 @@ class ListsDecoder:
             row = int(np.argmax(wrong))
             found = f"elements {raw.starts[row]} to {raw.ends[row]}"
             raise corrupt_row(row, f"increasing offsets of at most {n_values}", found)
+
+
+class LengthsDecoder:
+    """Decodes offsets to the numbers of elements between them."""
+
+    def array(self, raw: ListSpans) -> pa.Array:
+        return pa.array(self.numbers(raw)[0])
+
+    def numbers(self, raw: ListSpans) -> tuple[Numbers, Mask | None]:
+        lengths = raw.ends - raw.starts
+        if (lengths < 0).any():
+            row = int(np.argmax(lengths < 0))
+            raise corrupt_row(row, "increasing offsets", f"elements {raw.starts[row]} to {raw.ends[row]}")
+        return lengths, None
+
+    def keys(self, raw: ListSpans) -> Keys:
+        return NumberKeys(self.numbers(raw)[0], np.zeros(len(raw.starts), dtype=bool))
+
+    def key_array(self, raw: ListSpans) -> pa.Array:
+        return self.array(raw)
+
+    def values(self, keys: Keys) -> pa.Array:
+        return keys.array
+
+    def part(self, raw: ListSpans, begin: int, end: int) -> ListSpans:
+        return ListSpans(raw.starts[begin:end], raw.ends[begin:end])
 
 
 class TextsDecoder(ListsDecoder):

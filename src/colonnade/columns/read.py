@@ -224,6 +224,17 @@ class ColumnReader:
             return None
         return cast("ListsFetcher", getattr(self._fetcher, "rows", self._fetcher))
 
+    def list_lengths(self) -> AnyOpened | None:
+        """How the lengths of the lists are read, as integers, without their elements; None for another column."""
+        form = self.column.row_form
+        if self.lists is None or not isinstance(form, Lists) or form.as_text or self.sources:
+            return None
+        from colonnade.columns.lists import LengthsDecoder
+        from colonnade.columns.masked import MaskedDecoder
+
+        lengths = LengthsDecoder()
+        return Opened(self._fetcher, MaskedDecoder(lengths) if isinstance(self.column.form, Masked) else lengths)
+
     @property
     def is_open_to_rows(self) -> bool:
         """Whether the key of a row can be read without the rest of its chunk."""

@@ -27,6 +27,7 @@ MAX_ROUND_DIGITS = 300  # of round(x, digits), before or after the point
 
 SCALAR_FUNCTIONS = ("abs", "round", "floor", "ceil", "lower", "upper", "length",
                     "year", "month", "day", "hour", "minute", "second", "weekday")  # fmt: skip
+OTHER_NAMES = {"len": "length"}  # of functions, in text
 COMPARING = tuple(TURNED)
 # How strongly operators bind: a call in text needs no parentheses inside one that binds less.
 _STRENGTH: dict[str, int] = {
@@ -52,6 +53,11 @@ class Term:
     def strength(self) -> int:
         """How strongly its parts are bound in text."""
         return STRONGEST
+
+    @property
+    def parts(self) -> tuple[Term, ...]:
+        """The terms that it is made from."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +112,10 @@ class CallTerm(Term):
     def strength(self) -> int:
         return _STRENGTH.get(self.function, STRONGEST)
 
+    @property
+    def parts(self) -> tuple[Term, ...]:
+        return self.arguments
+
     def __str__(self) -> str:
         strength = _STRENGTH.get(self.function)
         if strength is None:
@@ -152,9 +162,8 @@ def columns_in(term: Term) -> Iterator[ColumnTerm]:
     """The columns that a term is computed from, from left to right."""
     if isinstance(term, ColumnTerm):
         yield term
-    elif isinstance(term, CallTerm):
-        for argument in term.arguments:
-            yield from columns_in(argument)
+    for part in term.parts:
+        yield from columns_in(part)
 
 
 def subject_of(term: Term) -> Subject:

@@ -6,8 +6,9 @@ array of values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 import pyarrow as pa
 
@@ -22,7 +23,7 @@ from colonnade.columns.read import ColumnReader, Opened
 from colonnade.dataclass import dataclass
 from colonnade.errors import PredicateError, UnknownColumn, rows_as
 from colonnade.model import ColumnInfo, Masked, Plain
-from colonnade.predicate.expressions import ColumnTerm, Term, columns_in
+from colonnade.predicate.expressions import CallTerm, ColumnTerm, Term, columns_in
 from colonnade.query.evaluate import evaluate
 from colonnade.selection import RowNumbers
 
@@ -46,13 +47,17 @@ class ReadOperand:
         return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
+Compute = Callable[[Mapping[ColumnTerm, pa.Array]], pa.Array]
+"""Computes the values of some rows from those of the operands."""
+
+
 class ComputedFetcher:
     """Computes the rows of an expression from what readers of columns give."""
 
     source = None
 
-    def __init__(self, term: Term, operands: Mapping[ColumnTerm, ReadOperand], kind: pa.DataType) -> None:
-        self._term, self._operands, self._kind = term, operands, kind
+    def __init__(self, compute: Compute, operands: Mapping[ColumnTerm, ReadOperand], kind: pa.DataType) -> None:
+        self._compute, self._operands, self._kind = compute, operands, kind
         self._readers = _distinct(operands)
         self._widest = max(self._readers, key=lambda reader: reader.column.type.size)
         self.n_threads = min(reader.n_threads for reader in self._readers)
@@ -80,7 +85,7 @@ class ComputedFetcher:
             column: operand.values(arrays[operand.reader.column.name]) for column, operand in self._operands.items()
         }
         with rows_as(lambda position: int(rows[position])):
-            return evaluate(self._term, columns)
+            return self._compute(columns)
 
     def _joined(self, parts: list[pa.Array]) -> pa.Array:
         if len(parts) == 1:
@@ -167,23 +172,55 @@ def computed_reader(term: Term, name: str, stored: StoredColumns, readers: Mappi
 
     Types that do not suit are a PredicateError.
     """
-    operands = {column: _operand(column, readers[of], fields) for column, (of, fields) in stored.items()}
+    operands = dict[ColumnTerm, ReadOperand]()
+    for column, (of, fields) in stored.items():
+        operands[column] = operand_of(column, readers[of], fields)
+    return reader_of(_without_elements(term, operands), name, operands)
+
+
+def reader_of(term: Term, name: str, operands: Mapping[ColumnTerm, ReadOperand]) -> ColumnReader:
+    """A reader of the column `name` that a term computes from its operands."""
+    return reader_by(partial(evaluate, term), name, operands)
+
+
+def reader_by(compute: Compute, name: str, operands: Mapping[ColumnTerm, ReadOperand]) -> ColumnReader:
+    """A reader of the column `name` that a function computes from the operands; no rows give its type."""
     no_rows = {column: operand.values(pa.array([], operand.reader.kind)) for column, operand in operands.items()}
-    kind = evaluate(term, no_rows).type
+    kind = compute(no_rows).type
     distinct = _distinct(operands)
-    fetcher = ComputedFetcher(term, operands, kind)
-    return ColumnReader.computed(_described(name, kind, distinct), Opened(fetcher, ComputedDecoder(kind)), distinct)
+    fetcher = ComputedFetcher(compute, operands, kind)
+    chunk_rows = max(reader.column.grid.chunk_rows for reader in distinct)
+    column = described_column(name, kind, distinct[0].column.n_rows, chunk_rows)
+    sources = [source for reader in distinct for source in (reader.sources or (reader,))]
+    return ColumnReader.computed(column, Opened(fetcher, ComputedDecoder(kind)), sources)
 
 
-def _described(name: str, kind: pa.DataType, readers: Sequence[ColumnReader]) -> ColumnInfo:
+def _without_elements(term: Term, operands: dict[ColumnTerm, ReadOperand]) -> Term:
+    """The term with the lengths of stored lists as columns of their own: their elements need not be read."""
+    if not isinstance(term, CallTerm):
+        return term
+    if term.function == "length" and isinstance(column := term.arguments[0], ColumnTerm):
+        operand = operands.get(column)
+        lengths = None if operand is None or operand.fields else operand.reader.list_lengths()
+        if operand is not None and lengths is not None:
+            reader, alone = operand.reader, ColumnTerm(str(term))
+            info = described_column(str(term), pa.int64(), reader.column.n_rows, reader.column.grid.chunk_rows)
+            operands[alone] = ReadOperand(ColumnReader.computed(info, lengths, (reader,)), ())
+            operands.pop(column, None)
+            return alone
+    arguments = tuple(_without_elements(part, operands) for part in term.arguments)
+    return term if arguments == term.arguments else CallTerm(term.function, arguments)
+
+
+def described_column(name: str, kind: pa.DataType, n_rows: int, chunk_rows: int) -> ColumnInfo:
     """The description of a computed column, as if it was stored next to the columns that it is computed from."""
     stored = stored_string(WIDEST_DECIMAL) if pa.types.is_decimal(kind) else stored_type(kind, f"expression {name}")
     units = implied_units(kind)
     column = ColumnInfo(
         name,
         stored,
-        readers[0].column.n_rows,
-        chunk_rows=max(reader.column.grid.chunk_rows for reader in readers),
+        n_rows,
+        chunk_rows=chunk_rows,
         form=Masked(Plain()),
         units=units,
         arrow_type=named_type(stored, units, kind),
@@ -192,7 +229,7 @@ def _described(name: str, kind: pa.DataType, readers: Sequence[ColumnReader]) ->
     return column
 
 
-def _operand(column: ColumnTerm, reader: ColumnReader, fields: tuple[str, ...]) -> ReadOperand:
+def operand_of(column: ColumnTerm, reader: ColumnReader, fields: tuple[str, ...]) -> ReadOperand:
     """The reader of a stored column, and where the fields are in its structs."""
     kind, positions = reader.kind, list[int]()
     for depth, field in enumerate(fields):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from colonnade.predicate.bound import Bound
     from colonnade.predicate.columns import Expression
     from colonnade.predicate.expressions import Subject, Term
-    from colonnade.predicate.tree import Predicate
+    from colonnade.predicate.tree import Leaf, Predicate
     from colonnade.query.histogram import Histogram
     from colonnade.query.plan import Plan
     from colonnade.query.requested import AggregateRequest, ColumnRequest, FunctionRequest
@@ -697,13 +697,34 @@ class Query(ReadableRows):
     def _narrowed(self, predicate: Predicate) -> Query:
         """The rows for which this predicate is also true; a predicate that does not suit the columns is refused
         here."""
-        from colonnade.predicate.tree import with_definitions
+        from colonnade.predicate.tree import Contains, with_definitions, with_leaves
 
         added = with_definitions(predicate, self._computed) if self._computed else predicate
+        if any(isinstance(leaf, Contains) for leaf in added.leaves()):
+            added = with_leaves(added, self._of_lists)
         whole = added if self._predicate is None else self._predicate & added
         narrowed = Query(self._table, self._names, self._rows, whole, self._limit, self._computed)
         narrowed._tree()
         return narrowed
+
+    def _of_lists(self, leaf: Leaf) -> Leaf:
+        """A leaf as it is, or what it means of a list column."""
+        from colonnade.errors import PredicateError
+        from colonnade.predicate.tree import Contains
+
+        if not isinstance(leaf, Contains):
+            return leaf
+        from colonnade.query.list_tests import is_list_type, membership
+
+        try:
+            if not is_list_type(self._subject_reader(leaf.column).kind):
+                return leaf
+            test = membership(leaf)
+            self._subject_reader(test.column)
+        except PredicateError as error:
+            error.part = leaf if isinstance(leaf.column, str) else error.part
+            raise
+        return test
 
     # -- the rows --
 
@@ -744,7 +765,7 @@ class Query(ReadableRows):
                 try:
                     readers[leaf.column] = readers.get(leaf.column) or self._subject_reader(leaf.column)
                 except PredicateError as error:
-                    error.part = leaf if isinstance(leaf.column, str) else error.part
+                    error.part = leaf if isinstance(leaf.column, str) else _part_inside(leaf, error.part)
                     raise
         except RecursionError:
             raise PredicateError(TOO_DEEP) from None
@@ -786,6 +807,7 @@ class Query(ReadableRows):
     def _subject_reader(self, subject: Subject, name: str | None = None) -> ColumnReader:
         """The reader of a column of the table, or of an expression; `name` is that of the computed column."""
         from colonnade.predicate.expressions import term_of
+        from colonnade.predicate.tree import ElementsTerm
         from colonnade.query.computed import computed_reader, stored_columns_of
 
         table, known = self._table, self._table.info.by_name
@@ -797,7 +819,12 @@ class Query(ReadableRows):
                 name = f"({name})"
         term = term_of(subject)
         stored = stored_columns_of(term, known, f"table {table.path}")
-        return computed_reader(term, name, stored, {column: table._reader(column) for column, _ in stored.values()})
+        readers = {column: table._reader(column) for column, _ in stored.values()}
+        if isinstance(term, ElementsTerm):
+            from colonnade.query.list_tests import elements_reader
+
+            return elements_reader(term, name, stored, readers)
+        return computed_reader(term, name, stored, readers)
 
     def _column(self, name: str) -> ColumnInfo:
         return self._reader(name).column if name in self._computed else self._table._column(name)
@@ -870,6 +897,18 @@ class Query(ReadableRows):
 
     def __reduce__(self) -> tuple[object, ...]:
         return Query, (self._table, self._names, self._rows, self._predicate, self._limit, self._computed)
+
+
+def _part_inside(leaf: Leaf, part: object) -> object:
+    """What an error is about, where a leaf tests the elements of lists: the leaf inside it that names this part."""
+    from colonnade.predicate.expressions import term_of
+    from colonnade.predicate.tree import ElementsTerm
+
+    if not isinstance(leaf.column, ElementsTerm) or part is leaf:
+        return part
+    inside = leaf.column.predicate.leaves()
+    named = (tested for tested in inside if tested is part or term_of(tested.column) == part)
+    return next(named, leaf if part is None else part)
 
 
 def rows_in(n_bytes: int, columns: Sequence[ColumnInfo]) -> int:
