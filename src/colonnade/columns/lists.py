@@ -220,6 +220,11 @@ class ListsFetcher:
             return self._bytes_of(self.fetch(rows.start, len(rows)))
         return self._bytes_of(self.take(np.asarray(rows)))
 
+    @property
+    def elements(self) -> ColumnReader:
+        """The reader of the elements of all lists, one after the other."""
+        return self._values
+
     def _bytes_of(self, spans: ListSpans) -> Float64s:
         """The bytes that the elements of each list take in memory, also of lists inside them; wrong offsets count as
         they are."""

@@ -318,6 +318,15 @@ class ColumnReader:
         """Whether these are strings stored by categories."""
         return self.column.categories is not None and bool(pa.types.is_string(self.kind))
 
+    def with_rows(self, n_rows: int, opened: AnyOpened) -> ColumnReader:
+        """A reader of rows that are made from those of this column: as many, and read as given."""
+        reader = copy(self)
+        reader.column = replace(self.column, n_rows=n_rows, storage="virtual", form=self.column.form)
+        reader._fetcher, reader._decoder = opened
+        reader.sources, reader.n_threads = self.sources or (self,), opened.fetcher.n_threads
+        reader.members, reader._numbers, reader._lenient = None, None, None
+        return reader
+
     def by_value(self) -> ColumnReader:
         """A reader of the same rows whose keys sort like the values; codes of strings stored by categories do not."""
         if not self.is_coded_text:

@@ -741,7 +741,7 @@ class File(Sealed):
 
     def _settle(self, path: Path, receipts: Receipts, status: os.stat_result) -> None:
         """After closing the file: save its receipts, and publish its sidecar files."""
-        from colonnade.table.following import update_following_tables
+        from colonnade.table.changing import update_following_tables
 
         for table, sidecars in self._new_sidecars.items():
             sidecars.publish(path, table, len(self._new_sidecars) == 1)

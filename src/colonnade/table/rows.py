@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Never, SupportsIndex, overload
+from typing import TYPE_CHECKING, Literal, Never, Protocol, SupportsIndex, overload
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from colonnade.columns.read import ColumnReader
     from colonnade.edit.create import WriteMode
     from colonnade.exchange.numpy_out import StringsAs
-    from colonnade.model import ColumnOptions, Progress
+    from colonnade.layouts.index_home import OpenIndex
+    from colonnade.model import ColumnOptions, LibraryRead, Progress, TableInfo
+    from colonnade.nodes.attributes import Attributes
     from colonnade.pager.options import Target
     from colonnade.predicate.bound import Bound
     from colonnade.predicate.columns import Expression
@@ -33,15 +35,40 @@ if TYPE_CHECKING:
     from colonnade.query.plan import Plan
     from colonnade.query.requested import AggregateRequest, ColumnRequest, FunctionRequest
     from colonnade.query.search import Search
-    from colonnade.selection import Rows, Selection
+    from colonnade.selection import RowNumbers, Rows, Selection
+    from colonnade.table.column import Column as StoredColumn
     from colonnade.table.describing import Description
     from colonnade.table.file import File
     from colonnade.table.references import Referenced
-    from colonnade.table.table import Table
     from colonnade.values import Cell
 
 
 TABLE_BATCH_ROWS = 65_536
+
+
+class QueriedTable(Protocol):
+    """What a query reads: a table, or rows made from those of another query."""
+
+    _file: File
+
+    @property
+    def info(self) -> TableInfo: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def layout(self) -> str: ...
+    @property
+    def attrs(self) -> Attributes: ...
+    @property
+    def _before(self) -> Query | None: ...
+    def __getitem__(self, name: str, /) -> StoredColumn: ...
+    def _is_stored(self, name: str) -> bool: ...
+    def _reader(self, name: str, dictionaries: bool = False) -> ColumnReader: ...
+    def _column(self, name: str) -> ColumnInfo: ...
+    def _field(self, name: str, dictionaries: bool = False) -> pa.Field: ...
+    def _search_indexes(self) -> Sequence[OpenIndex]: ...
+    def _left_to_library(self) -> tuple[LibraryRead, ...]: ...
+    def _numbers_of(self, rows: Rows) -> RowNumbers: ...
 
 
 class ReadableRows(Sealed):
@@ -169,6 +196,28 @@ class ReadableRows(Sealed):
         with self._file._steady():
             ordered._sorting()
         return ordered
+
+    def explode(self, column: str, *, keep_empty: bool = True) -> Query:
+        """One row for every element of a list column, which becomes its elements; other columns and row numbers repeat.
+
+        keep_empty: a list that is empty or missing gives one row, in which the element is missing (as in pandas and
+        Polars); False leaves it out. The result is a query like any other. Tests of other columns before `explode` may
+        use indexes, tests after it do not.
+
+        >>> import pyarrow as pa
+        >>> cn.write("run.h5", {"id": [1, 2, 3], "x": pa.array([[5, 6], [], [7]])}, "events", layout="h5col")
+        >>> q = cn.open_table("run.h5", "events").explode("x")
+        >>> q.to_arrow().to_pydict()
+        {'id': [1, 1, 2, 3], 'x': [5, 6, None, 7]}
+        >>> q.where("x > 5").row_numbers()
+        array([0, 2])
+        """
+        from colonnade.table.exploded import exploded
+
+        if not isinstance(column, str):
+            raise UsageError(f"explode takes the name of a list column, not {column!r}")
+        with self._file._steady():
+            return exploded(self._query(), column, keep_empty)
 
     def distinct(self, *columns: ColumnRequest | Sequence[ColumnRequest]) -> pa.Table:
         """The distinct values of a column, or combinations of values of several, in increasing order.
@@ -518,7 +567,7 @@ class Query(ReadableRows):
 
     def __init__(
         self,
-        table: Table,
+        table: QueriedTable,
         names: tuple[str, ...],
         rows: Rows | None = None,
         predicate: Predicate | None = None,
@@ -615,7 +664,8 @@ class Query(ReadableRows):
         >>> t.where("energy > 5").row_numbers()
         array([1, 2])
         """
-        return np.array(self._table._file._consistent(self._found_rows), dtype=np.int64)
+        table = self._table
+        return np.array(table._file._consistent(lambda: table._numbers_of(self._found_rows())), dtype=np.int64)
 
     def explain(self) -> Plan:
         """How the rows are found: which indexes are used or skipped and why, and which chunks are read at most.
@@ -633,9 +683,22 @@ class Query(ReadableRows):
 
     def _plan(self, readers: Callable[[], Sequence[ColumnReader]]) -> Plan:
         """How the rows are found, and what these readers read of them."""
+        if self._table._before is not None:
+            return self._exploded_plan(self._table._before)
         plan = self._table._file._consistent(lambda: self._search().plan(readers()))
         left = self._table._left_to_library()
         return replace(plan, left_to_library=left) if left else plan
+
+    def _exploded_plan(self, before: Query) -> Plan:
+        """How the rows before they are exploded are found, and what is done with their elements."""
+        from colonnade.predicate.expressions import columns_in, term_of
+
+        tested = () if self._predicate is None else self._predicate.leaves()
+        names = [*self._names, *(column.name for leaf in tested for column in columns_in(term_of(leaf.column)))]
+        plan = before.select([name for name in dict.fromkeys(names) if name in before._names]).explain()
+        rows = f"{self._table.info.n_rows:,} rows of elements"
+        what = rows if self._predicate is None else f"{rows}, where {self._predicate}"
+        return replace(plan, exploded=what if plan.exploded is None else f"{plan.exploded}, then {what}")
 
     def dereference(self, column: str) -> Iterator[Referenced]:
         """For each row what its reference leads to; None for a null reference.
@@ -714,7 +777,7 @@ class Query(ReadableRows):
 
         if not isinstance(leaf, Contains):
             return leaf
-        from colonnade.query.list_tests import is_list_type, membership
+        from colonnade.lists.element_tests import is_list_type, membership
 
         try:
             if not is_list_type(self._subject_reader(leaf.column).kind):
@@ -821,7 +884,7 @@ class Query(ReadableRows):
         stored = stored_columns_of(term, known, f"table {table.path}")
         readers = {column: table._reader(column) for column, _ in stored.values()}
         if isinstance(term, ElementsTerm):
-            from colonnade.query.list_tests import elements_reader
+            from colonnade.lists.element_tests import elements_reader
 
             return elements_reader(term, name, stored, readers)
         return computed_reader(term, name, stored, readers)
