@@ -8,6 +8,7 @@ law, and shrinks too.
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -44,3 +45,14 @@ def set_limits() -> Iterator[SetLimits]:
     """Installs other limits until the test ends: `set_limits(piece_bytes=16)`."""
     with ExitStack() as stack:
         yield lambda **changes: stack.enter_context(limits.override(**changes))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Iterator[None]:
+    """No test leaves h5py's lock with its thread: every other thread would wait for it without end."""
+    yield
+    h5py_objects = sys.modules.get("h5py._objects")
+    if h5py_objects is not None and h5py_objects.phil._is_owned():
+        while h5py_objects.phil._is_owned():
+            h5py_objects.phil.release()
+        pytest.fail("this test left the lock of h5py held")

@@ -22,6 +22,7 @@ T = TypeVar("T")
 _POOLS: dict[int, ThreadPoolExecutor] = {}
 _ASIDE = 0  # the key of the pool of `begin_aside`
 _HERE = threading.local()
+_HELD: list[Callable[[], bool]] = []  # for each lock of a library: whether this thread holds it
 
 
 def default_threads() -> int:
@@ -39,7 +40,7 @@ def in_order(work: Callable[[Item], T], items: Iterable[Item], n_threads: int) -
 
     A call from inside such work runs in the same thread, so that pool threads never wait for each other.
     """
-    if n_threads < 2 or getattr(_HERE, "works", False):
+    if n_threads < 2 or not _may_wait():
         return map(work, items)
     return _in_pool(work, iter(items), n_threads)
 
@@ -68,23 +69,43 @@ def _in_pool(work: Callable[[Item], T], items: Iterator[Item], n_threads: int) -
 
 def begin(work: Callable[[], T], n_threads: int) -> Future[T]:
     """Start work in another thread, or run it immediately where there is none to spare."""
-    if n_threads > 1 and not getattr(_HERE, "works", False):
+    if n_threads > 1 and _may_wait():
         return _pool(n_threads).submit(work)
-    from concurrent.futures import Future
-
-    done: Future[T] = Future()
-    done.set_result(work())
-    return done
+    return _at_once(work)
 
 
 def begin_aside(work: Callable[[], T]) -> Future[T]:
     """Start work that mostly waits (for a disk) in a thread of its own, so that the others stay free to compute."""
+    if not _may_wait():
+        return _at_once(work)
     pool = _POOLS.get(_ASIDE)
     if pool is None:
         from concurrent.futures import ThreadPoolExecutor
 
         pool = _POOLS[_ASIDE] = ThreadPoolExecutor(1, "colonnade-aside", _begin)
     return pool.submit(work)
+
+
+def never_wait_holding(is_held: Callable[[], bool]) -> None:
+    """A thread that holds this lock hands no work to others.
+
+    Garbage is collected in whichever thread happens to start it, and an object of h5py is freed under h5py's lock. So
+    any thread may come to wait for that lock, and must not be waited for by the one that holds it. A program may hold
+    it, and h5py itself never releases it where too little stack is left to call its `__exit__`.
+    """
+    _HELD.append(is_held)
+
+
+def _may_wait() -> bool:
+    return not getattr(_HERE, "works", False) and not any(is_held() for is_held in _HELD)
+
+
+def _at_once(work: Callable[[], T]) -> Future[T]:
+    from concurrent.futures import Future
+
+    done: Future[T] = Future()
+    done.set_result(work())
+    return done
 
 
 def _pool(n_threads: int) -> ThreadPoolExecutor:

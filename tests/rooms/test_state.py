@@ -28,6 +28,7 @@ STATE = {
     "pager/interrupts.py _SHIELDED": "functions marked when their module is imported",
     "threads.py _POOLS": "pools of threads belong to the process",
     "threads.py _HERE": "whether this thread belongs to a pool",
+    "threads.py _HELD": "h5py's lock belongs to the process; it is not known down here",
     "layouts/artifactdb/rules.py NOT_SHOWN": "a table that happens to be empty; nothing changes it",
     "h5/datasets.py _SCRATCH_NUMBERS": "names of scratch files in memory, which libhdf5 shares in the process",
 }

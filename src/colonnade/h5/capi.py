@@ -23,6 +23,7 @@ from h5py._objects import phil
 
 from colonnade.filters.codecs import Data
 from colonnade.nodes import DatasetHandle, NodeHandle
+from colonnade.threads import never_wait_holding
 
 
 def _load_library() -> ctypes.CDLL:
@@ -302,6 +303,7 @@ class _HDF5Lock:
 
 
 HDF5_LOCK = _HDF5Lock()
+never_wait_holding(HDF5_LOCK.is_owned)
 
 
 @cache

@@ -291,8 +291,8 @@ class JournaledFile(io.RawIOBase):
                 content = memoryview(bytearray(self._stored(range(page, page + 1))))
                 content[low - page * PAGE : high - page * PAGE] = part
                 self._held.put(page, content)
-        if self._held.n_pages * PAGE > limits.now.held_page_bytes:
-            self._write_pages()
+        if self._held.n_pages * PAGE > limits.now.held_page_bytes and (self._saving is None or self._saving.done()):
+            self._write_pages()  # never waits: this may be a call of HDF5, whose lock the other thread may need
 
     def _own(self, view: memoryview) -> memoryview:
         """Bytes that stay as they are until the commit: a copy, or the caller's memory that `leave_unchanged` named."""
