@@ -33,6 +33,8 @@ from colonnade.query.computed import (
 from colonnade.query.match import true_rows
 from colonnade.selection import RowNumbers, Selection
 
+FEW_OF_ELEMENTS = 16  # that match, of which the lists are looked up one by one
+
 
 def is_list_type(kind: pa.DataType) -> bool:
     """Whether values of an Arrow type are lists, of one length or of any."""
@@ -83,9 +85,10 @@ def _tested(term: ElementsTerm, name: str, inside: StoredColumns, lists: pa.Arra
     known = pc.call_function("list_value_length", [lists])
     assert isinstance(known, pa.Array)  # as the lists are
     lengths = np.asarray(known.fill_null(0), dtype=np.int64)
-    ends = np.cumsum(lengths)
-    true, false = _truth(term.predicate, name, inside, lists.flatten())
-    n_true, n_false = (_between(rows, ends - lengths, ends) for rows in (true, false))
+    ends, elements = np.cumsum(lengths), lists.flatten()
+    true, false = _truth(term.predicate, name, inside, elements)
+    n_true = _counted(true, lengths, ends)
+    n_false = lengths - n_true if false is None else _counted(false, lengths, ends)
     answer, opposite = (n_true > 0, n_false == lengths) if term.how == "any" else (n_true == lengths, n_false > 0)
     unknown = ~(answer | opposite)
     if lists.null_count:
@@ -93,14 +96,23 @@ def _tested(term: ElementsTerm, name: str, inside: StoredColumns, lists: pa.Arra
     return pa.array(answer, pa.bool_(), mask=unknown)
 
 
-def _between(rows: Selection, starts: Int64s, ends: Int64s) -> Int64s:
-    """How many of the rows are in each of these ranges."""
-    numbers = rows.rows()
-    return np.searchsorted(numbers, ends) - np.searchsorted(numbers, starts)
+def _counted(rows: Selection, lengths: Int64s, ends: Int64s) -> Int64s:
+    """How many of the rows are in each of the ranges of these lengths, which follow each other."""
+    if rows.count * FEW_OF_ELEMENTS < int(lengths.sum()):
+        owners = np.searchsorted(ends, rows.rows(), side="right")
+        return np.bincount(owners, minlength=len(ends)).astype(np.int64)
+    edges = np.zeros(int(lengths.sum()) + 1, dtype=np.int8)
+    edges[rows.starts] += 1
+    edges[rows.stops] -= 1
+    before = np.concatenate(([0], np.cumsum(np.cumsum(edges[:-1], dtype=np.int8), dtype=np.int64)))
+    counts: Int64s = before[ends] - before[ends - lengths]
+    return counts
 
 
-def _truth(predicate: Predicate, name: str, inside: StoredColumns, elements: pa.Array) -> tuple[Selection, Selection]:
-    """The elements for which the predicate is true, and those for which it is false."""
+def _truth(
+    predicate: Predicate, name: str, inside: StoredColumns, elements: pa.Array
+) -> tuple[Selection, Selection | None]:
+    """The elements for which the predicate is true, and those for which it is false: None for all others."""
     whole = _array_reader(name, elements)
 
     def of_lists(leaf: Leaf) -> Leaf:
@@ -112,6 +124,8 @@ def _truth(predicate: Predicate, name: str, inside: StoredColumns, elements: pa.
     readers = {reader.column.name: reader for reader in by_subject.values()}
     every = Selection.of(0, len(elements))
     true = true_rows(bind(predicate, by_subject), every, readers)
+    if not elements.null_count and not pa.types.is_nested(elements.type):
+        return true, None  # nothing is unknown where nothing is missing
     return true, true_rows(bind(Not(predicate), by_subject), every - true, readers)
 
 
