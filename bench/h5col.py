@@ -157,7 +157,7 @@ def rows_with_greater(lists: pa.ChunkedArray, least: float) -> Any:
 
     whole = pa.chunked_array(lists).combine_chunks()
     whole = pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
-    parents = np.asarray(pc.list_parent_indices(whole))
+    parents = np.asarray(pc.call_function("list_parent_indices", [whole]))
     return np.unique(parents[np.asarray(whole.flatten()) > least])
 
 

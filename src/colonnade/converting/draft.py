@@ -8,7 +8,7 @@ from typing import TypedDict, Unpack
 from colonnade.anndata.objects import refuse_broken
 from colonnade.converting.rows import rows_of
 from colonnade.dataclass import dataclass, replace
-from colonnade.edit.create import Draft, TableOptions, prepare
+from colonnade.edit.create import Draft, ReferenceForm, TableOptions, prepare
 from colonnade.errors import DataError, UsageError
 from colonnade.layouts import Layout, named_layout
 from colonnade.layouts.conversion import (
@@ -32,6 +32,7 @@ class LayoutOptions(TypedDict):
 
     version: str | None
     directory: bool
+    references: ReferenceForm
 
 
 @dataclass

@@ -16,6 +16,7 @@ from colonnade.converting.draft import LayoutOptions, TableDraft, draft_table, s
 from colonnade.converting.indexes import indexes_of
 from colonnade.converting.references import refer_to_tables
 from colonnade.dataclass import dataclass
+from colonnade.edit.create import ReferenceForm, check_references
 from colonnade.edit.sparse_copy import MovingArrays
 from colonnade.errors import UsageError
 from colonnade.h5.copying import copy_file
@@ -63,6 +64,7 @@ def convert(
     layout: str | None = None,
     version: str | None = None,
     directory: bool = False,
+    references: ReferenceForm = "object",
     overwrite: bool = False,
     progress: Progress | None = None,
     table: str | None = None,
@@ -75,7 +77,8 @@ def convert(
 ) -> Converted:
     """Write a file again in another layout or format: HDF5, CSV, TSV, JSON lines, Arrow or Parquet.
 
-    From HDF5 to HDF5, every table is written in another layout, and everything else is copied unchanged.
+    From HDF5 to HDF5, every table is written in another layout, and everything else is copied unchanged. references: of
+    "h5col", as for `write`.
     layout: "hep001", "h5col", "anndata", "artifactdb" or "pytables"; by the suffix of the target when not given (.h5ad
     and .h5mu: "anndata"). version, directory: of "artifactdb", as for `write`; a directory takes the only table of a
     file that holds nothing else. Data frames in mappings (obsm, uns) are elements, and are copied. What the layout
@@ -125,7 +128,8 @@ def convert(
         raise UsageError(f"cannot write {path}: {path.suffix} is not the suffix of a known format. Give it (--format)")
     into = _directory_layout() if directory and layout is None else _layout(target, layout)
     named_layout(into).create(version, directory)  # refuses what the layout does not have
-    options: LayoutOptions = {"version": version, "directory": directory}
+    check_references(references, named_layout(into))
+    options: LayoutOptions = {"version": version, "directory": directory, "references": references}
     asked = dict(source_layouts or {})
     if path.exists() and not overwrite:
         raise UsageError(f"{path} already exists (overwrite=True, or --force, replaces it)")

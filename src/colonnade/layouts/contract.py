@@ -344,6 +344,7 @@ class Layout:
     is_of_datasets: bool = False  # its tables are datasets, which `is_table` is given as `DatasetTable`
     index_revision: IndexRevision = "april"  # how search indexes are stored
     names_are_links: bool = True  # the name of a column is also its link name in the group
+    standard_references: str | None = None  # the attribute of tables with references of H5T_STD_REF
     find_parts: Callable[[Group], Collection[str]] | None = None  # more `parts`, which differ between tables
 
     def can_read(self, group: Group) -> bool:

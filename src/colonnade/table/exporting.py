@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from colonnade.table.rows import QueriedTable, Query
 
 EXPORT_ROWS = 65_536
-_HDF5_ONLY = ("columns", "labels", "index", "layout", "version", "directory", "anndata", "allow_reserved")
+_HDF5_ONLY = ("columns", "labels", "index", "layout", "version", "directory", "anndata", "allow_reserved", "references")
 
 
 def write_query(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import polars
 
     from colonnade.columns.read import ColumnReader
-    from colonnade.edit.create import WriteMode
+    from colonnade.edit.create import ReferenceForm, WriteMode
     from colonnade.exchange.numpy_out import StringsAs
     from colonnade.layouts.index_home import OpenIndex
     from colonnade.model import ColumnOptions, LibraryRead, Progress, TableInfo
@@ -508,6 +508,7 @@ class ReadableRows(Sealed):
         directory: bool = False,
         anndata: bool | Literal["0.7"] = False,
         allow_reserved: bool = False,
+        references: ReferenceForm = "object",
         **unknown: Never,
     ) -> None:
         """Write the rows to another file, batch by batch: as a table of an HDF5 file, or as a file of rows.
@@ -531,7 +532,7 @@ class ReadableRows(Sealed):
         options = TableOptions(
             title=title, description=description, units_vocabulary=units_vocabulary, columns=columns, labels=labels,
             index=index, layout=layout, version=version, directory=directory, anndata=anndata,
-            allow_reserved=allow_reserved,
+            allow_reserved=allow_reserved, references=references,
         )  # fmt: skip
         write_query(self._query(), target, table, mode, options, progress)
 

@@ -71,4 +71,5 @@ LAYOUT = Layout(
     keeps_pandas_notes=True,
     index_revision="july",
     parts=(names.CATEGORIES,),
+    standard_references=names.REFERENCES,
 )

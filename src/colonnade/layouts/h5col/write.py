@@ -32,7 +32,12 @@ from colonnade.layouts.h5col import names
 from colonnade.layouts.h5col.counts import count_of
 from colonnade.layouts.h5col.describe import describe, open_column
 from colonnade.layouts.h5col.list_writer import JULY_MARKING, ListWriter, is_list
-from colonnade.layouts.h5col.search import next_generation, search_indexes, write_tokens
+from colonnade.layouts.h5col.search import (
+    has_standard_references,
+    next_generation,
+    search_indexes,
+    write_tokens,
+)
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, Lists, StoredType, TableInfo, TableText
 from colonnade.nodes import EditableDataset, EditableGroup, EditableNode, Group
 from colonnade.nodes.elements import column_node
@@ -138,7 +143,7 @@ def _write_column_attributes(group: EditableGroup, column: WrittenColumn) -> Non
         writing.write_number(node, names.SCALE_FACTOR, 10.0**-column.kind.scale)
     if column.categories is not None:
         target = _write_categories(group, column)
-        writing.write_reference(column.dataset, names.CATEGORIES, target)
+        writing.write_reference(column.dataset, names.CATEGORIES, target, has_standard_references(group))
     elif not is_list(column.kind):
         _write_range(column)
 
@@ -292,7 +297,8 @@ def _extend_categories(group: EditableGroup, column: WrittenColumn, info: TableI
     if not shared and dataset is not None and add_categories(dataset, column.categories, n_before, column.name):
         return True
     _unlink_categories(group, info, column.name)
-    writing.write_reference(column.dataset, names.CATEGORIES, _write_categories(group, column))
+    target = _write_categories(group, column)
+    writing.write_reference(column.dataset, names.CATEGORIES, target, has_standard_references(group))
     return False
 
 
@@ -392,7 +398,8 @@ def _write_order(group: EditableGroup, columns: Sequence[str]) -> None:
 def _write_labels(group: EditableGroup, labels: Sequence[str]) -> None:
     """Write INDEX_COLUMNS, and the name of the first label."""
     if labels:
-        writing.write_references(group, names.INDEX_COLUMNS, [dataset_at(group, name) for name in labels])
+        targets = [dataset_at(group, name) for name in labels]
+        writing.write_references(group, names.INDEX_COLUMNS, targets, has_standard_references(group))
         writing.write_text(group, names.INDEX, labels[0])
     else:
         writing.delete_attribute(group, names.INDEX_COLUMNS)
