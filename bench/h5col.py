@@ -33,6 +33,8 @@ OWN, PEER = "colonnade", "h5col"
 AHEAD = 5  # times, in every row
 CHUNK_ROWS = 65_536
 APPENDED = 10_000
+BATCH_ROWS = 500_000
+COMPARED = 50_000  # rows of the beginning and of the end of longer answers, which are compared
 INDEXES = {"ts": ["chunk_minmax", "sorted_rows"], "id": ["sorted_rows"], "label": ["bitmap"]}
 WORDS = [f"label {number:02}" for number in range(16)]
 Call = Callable[[int], Any]
@@ -47,13 +49,15 @@ def events(n_rows: int, first: int = 0, lists: bool = True) -> pa.Table:
         "energy": chance.normal(100, 20, n_rows),
         "id": chance.permutation(n_rows).astype("i4") + first,
         "label": pa.DictionaryArray.from_arrays(pa.array(chance.integers(0, 16, n_rows), pa.int32()), pa.array(WORDS)),
-        "name": pa.array(np.char.add("name ", (numbers % 50_000).astype("U6")).tolist()),
+        "name": pa.DictionaryArray.from_arrays(
+            pa.array((numbers % 50_000).astype("i4")), pa.array([f"name {number}" for number in range(50_000)])
+        ).dictionary_decode(),
     }
     if lists:
         offsets = np.concatenate(([0], np.cumsum(chance.integers(0, 8, n_rows)))).astype("i4")
         values = pa.array(chance.normal(size=int(offsets[-1])))
         columns["hits"] = pa.ListArray.from_arrays(pa.array(offsets), values)
-    return pa.table(columns)
+    return pa.Table.from_batches(pa.table(columns).to_batches(BATCH_ROWS))
 
 
 # -- both libraries, each with its documented calls --
@@ -93,10 +97,12 @@ def plain(answer: Any) -> Any:
         return {name: plain(column) for name, column in answer.items()}
     if isinstance(answer, pa.Table):
         return {name: plain(answer[name]) for name in answer.column_names}
-    if isinstance(answer, pa.RecordBatch):
-        return plain(pa.table(answer))
+    if isinstance(answer, (pa.Array, pa.ChunkedArray)) and len(answer) > 2 * COMPARED:
+        return answer[:COMPARED].to_pylist() + answer[-COMPARED:].to_pylist()
     if isinstance(answer, (pa.Array, pa.ChunkedArray)):
         return answer.to_pylist()
+    if isinstance(answer, np.ndarray) and len(answer) > 2 * COMPARED:
+        return answer[:COMPARED].tolist() + answer[-COMPARED:].tolist()
     return answer.tolist() if isinstance(answer, np.ndarray) else answer
 
 

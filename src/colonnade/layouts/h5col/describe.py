@@ -187,7 +187,8 @@ class _Description:
             message = "a group that H5Col does not know"
             if inner is not None and attributes.read_text(inner, names.CLASS) == names.CLASS_VALUE:
                 message = "a table inside a table"
-            self.note("JT7", "error", message, name)
+            if name not in self.listed:  # else it is JL1
+                self.note("JT7", "error", message, name)
         elif kind == "dataset":
             dataset = self.group.open_dataset(name)
             if dataset is None or name in self.listed or _rank(dataset) in (None, 1):

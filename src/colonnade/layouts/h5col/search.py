@@ -167,12 +167,20 @@ def detach_index(group: EditableGroup, index: PlacedIndex) -> None:
     remove_index(group, index, "july")
     source = group.open_dataset(index.column) if index.column is not None else None
     if source is not None:
-        left = [node for node in _references(source) if node.address != gone]
-        if left:
-            listed = [editable(node) for node in left]
-            writing.write_references(source, names.SEARCH_INDEX_LIST, listed, has_standard_references(group))
-        else:
-            writing.delete_attribute(source, names.SEARCH_INDEX_LIST)
+        drop_reference(group, editable(source), gone)
+
+
+def drop_reference(group: EditableGroup, column: EditableDataset, gone: int | None) -> None:
+    """Remove the reference of a column to a search index. The table remembers that its references are strict."""
+    stored, is_strict = column.attribute_storage(names.SEARCH_INDEX_LIST), has_standard_references(group)
+    if not is_strict and stored is not None and is_shown_as_stored(stored[0]):
+        writing.write_text(group, names.REFERENCES, "standard")
+        is_strict = True
+    left = [editable(node) for node in _references(column) if node.address != gone]
+    if left:
+        writing.write_references(column, names.SEARCH_INDEX_LIST, left, is_strict)
+    else:
+        writing.delete_attribute(column, names.SEARCH_INDEX_LIST)
 
 
 def rename_indexes(group: EditableGroup, info: TableInfo, column: str, new_name: str) -> None:
