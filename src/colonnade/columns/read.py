@@ -232,7 +232,7 @@ class ColumnReader:
         from colonnade.columns.lists import LengthsDecoder
         from colonnade.columns.masked import MaskedDecoder
 
-        lengths = LengthsDecoder()
+        lengths = LengthsDecoder(self.lists.elements.column.n_rows)
         return Opened(self._fetcher, MaskedDecoder(lengths) if isinstance(self.column.form, Masked) else lengths)
 
     @property

@@ -217,6 +217,8 @@ def repeated_reader(rows: RowsOfElements, reader: ColumnReader) -> ColumnReader:
 
 def element_reader(rows: RowsOfElements, name: str, reader: ColumnReader) -> ColumnReader:
     """The column of the elements of a list column."""
+    if reader.lists is not None and not reader.sources:
+        reader.lists.elements.check_written(rows.n_rows)
     kind = reader.kind.value_type
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     column = described_column(name, kind, rows.n_rows, reader.column.grid.chunk_rows)

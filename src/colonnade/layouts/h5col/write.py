@@ -30,7 +30,7 @@ from colonnade.h5.handles import create_group
 from colonnade.h5.links import rename, unlink
 from colonnade.layouts.h5col import names
 from colonnade.layouts.h5col.counts import count_of
-from colonnade.layouts.h5col.describe import describe, open_column
+from colonnade.layouts.h5col.describe import describe, mask_of, open_column
 from colonnade.layouts.h5col.list_writer import JULY_MARKING, ListWriter, is_list
 from colonnade.layouts.h5col.search import (
     has_standard_references,
@@ -38,8 +38,8 @@ from colonnade.layouts.h5col.search import (
     search_indexes,
     write_tokens,
 )
-from colonnade.model import AUTO, ColumnInfo, ColumnOptions, Lists, StoredType, TableInfo, TableText
-from colonnade.nodes import EditableDataset, EditableGroup, EditableNode, Group
+from colonnade.model import AUTO, ColumnInfo, ColumnOptions, Lists, Plain, StoredType, TableInfo, TableText
+from colonnade.nodes import Dataset, EditableDataset, EditableGroup, EditableNode, Group
 from colonnade.nodes.elements import column_node
 from colonnade.nodes.paths import dataset_at, editable
 from colonnade.stored_dtypes import integer_bounds, memory_dtype
@@ -228,23 +228,18 @@ def resume_column(group: EditableGroup, column: ColumnInfo) -> ColumnWriter | Li
 
     if isinstance(column.row_form, Lists):
         return ListWriter.resume(group, column)
+    if column.is_masked:
+        raise UnsupportedError(
+            f"cannot change the rows of column {column.name!r}: it has the attribute MASK, which H5Col reserves and no "
+            "writer may write. Replace the column, or write the table to a new file",
+            feature="changing columns with the attribute MASK",
+            column=column.name,
+        )
     dataset, companion = open_column(group, column)
     categories = None
     if column.categories is not None:
-        _refuse_other_codes(column)
         categories = ColumnReader(column, dataset, companion).categories()
     return ColumnWriter.resume(column, group, editable(dataset), categories, marking=JULY_MARKING)
-
-
-def _refuse_other_codes(column: ColumnInfo) -> None:
-    """Refuse to write codes whose fill is not -1: the writer would mark missing rows by -1."""
-    if column.encoding is not None:
-        raise UnsupportedError(
-            f"cannot change the rows of categorical column {column.name!r}: its missing rows are not marked by -1. "
-            "Replace the column, or write the table to a new file",
-            feature="changing codes with a fill other than -1",
-            column=column.name,
-        )
 
 
 def begin_change(group: EditableGroup) -> None:
@@ -320,6 +315,20 @@ def _unlink_categories(group: EditableGroup, info: TableInfo, name: str) -> None
             unlink(group, home_name)
 
 
+def _unlink_mask(group: EditableGroup, info: TableInfo, name: str, dataset: Dataset | None) -> None:
+    """Remove the mask of a column from the group of its table."""
+    if info.by_name[name].is_masked and dataset is not None:
+        for mask in _masks(group, [dataset]):
+            unlink(group, mask)
+
+
+def _masks(group: Group, datasets: Sequence[Dataset]) -> list[str]:
+    """The names of the masks of columns in the group of their table."""
+    masks = (mask_of(dataset) for dataset in datasets)
+    addresses = {mask.address for mask in masks if mask is not None}
+    return [child.name for child in group.children() if child.address in addresses]
+
+
 # -- changes of columns --
 
 
@@ -332,8 +341,9 @@ def attach_column(group: EditableGroup, info: TableInfo, column: WrittenColumn) 
 
 
 def detach_column(group: EditableGroup, info: TableInfo, name: str) -> None:
-    """Remove a column, its categories, and every reference to it."""
+    """Remove a column, its categories, its mask, and every reference to it."""
     _unlink_categories(group, info, name)
+    _unlink_mask(group, info, name, group.open_dataset(name))
     unlink(group, name)
     _write_order(group, [column for column in info.column_names if column != name])
     if name in info.label_names:
@@ -376,6 +386,7 @@ def replace_column(group: EditableGroup, info: TableInfo, column: WrittenColumn,
     valid = [index for index in search_indexes(group, _without(info, column.name)) if index.problem is None]
     begin_change(group)
     _unlink_categories(group, info, column.name)
+    _unlink_mask(group, info, column.name, old)
     _write_column_attributes(group, column)
     if old is not None:
         writing.copy_attributes(old, _node(group, column), without=names.VALUE_ATTRIBUTES)
@@ -443,7 +454,11 @@ def sparse_attributes(column: ColumnInfo, strings: Mapping[str, str | None]) -> 
 
 def own_objects(group: Group) -> set[str]:
     """The names of the table's own objects in its group: columns, categories, search indexes."""
-    own = {column.name for column in describe(group, "/").members} | {names.CATEGORIES, names.SEARCH_INDEXES}
+    info = describe(group, "/")
+    own = {column.name for column in info.members} | {names.CATEGORIES, names.SEARCH_INDEXES}
+    masked = [column.name for column in info.members if column.is_masked and isinstance(column.row_form, Plain)]
+    if masked:
+        own.update(_masks(group, [node for name in masked if (node := group.open_dataset(name)) is not None]))
     return {name for name in own if name and group.has_link(name)}
 
 
