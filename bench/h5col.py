@@ -65,7 +65,8 @@ def events(n_rows: int, first: int = 0, lists: bool = True) -> pa.Table:
 
 def write_own(path: Path, rows: pa.Table, chunk_rows: int = CHUNK_ROWS) -> None:
     options = {name: cn.column(chunk_rows=chunk_rows, filters="none") for name in rows.column_names}
-    cn.write(path, rows, "t", layout="h5col", columns=options, mode="replace")
+    path.unlink(missing_ok=True)
+    cn.write(path, rows, "t", layout="h5col", columns=options)
 
 
 def write_peer(path: Path, rows: pa.Table, chunk_rows: int = CHUNK_ROWS) -> None:
