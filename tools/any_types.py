@@ -16,22 +16,12 @@ from pathlib import Path
 
 from tools.architecture import room_of, source_files
 
-MOST_EXPRESSIONS = 1.9  # percent
+MOST_EXPRESSIONS = 1.5  # percent
 MOST_WORDS = {
-    "anndata": 98,
-    "cli": 2,
-    "columns": 2,
-    "dataclass": 14,
-    "edit": 2,
+    "anndata": 2,  # `ElementValue`: what an element is, the file decides
+    "cli": 2,  # `Facts`: JSON documents
     "h5": 44,
-    "kernels": 4,
-    "layouts": 21,
-    "model": 2,
-    "nodes": 4,
-    "pager": 2,
-    "query": 3,
-    "sparse": 2,
-    "table": 5,
+    "nodes": 3,  # what h5py gives for an item of its objects
 }
 
 

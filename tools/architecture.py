@@ -43,7 +43,7 @@ FLOORS: list[tuple[str, list[str]]] = [
     ("data", ["sparse", "columns", "indexes"]),
     ("layouts", ["layouts", "exchange", "row_files"]),
     ("verbs", ["query", "lists", "sorting", "edit", "checking"]),
-    ("api", ["table", "anndata", "converting", "versions"]),
+    ("api", ["engines", "table", "anndata", "converting", "versions"]),
     ("doors", ["connect", "cli"]),
 ]
 ONLY_IN = {
@@ -51,7 +51,10 @@ ONLY_IN = {
     "hdf5plugin": ("h5",),
     "fsspec": ("h5", "opening"),
     "pandas": ("exchange",),
-    "polars": ("exchange",),
+    "polars": ("exchange", "engines"),
+    "duckdb": ("engines", "connect"),
+    "dask": ("exchange", "anndata"),
+    "xarray": ("exchange",),
     "scipy": ("sparse", "anndata"),
     "awkward": ("anndata",),
     "anndata": ("connect",),

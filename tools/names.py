@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from tools.architecture import SOURCE, parsed, source_files
 
 # What every module of a family has by contract, or what Python itself asks for.
-SHARED = {"__all__", "T", "R", "R_co", "RULES", "NOT_SHOWN", "INDEX_HOME", "LAYOUT", "CONVERSION"}
+SHARED = {"__all__", "T", "R", "R_co", "RULES", "NOT_SHOWN", "INDEX_HOME", "LAYOUT", "PART"}
 
 
 def defined_names(tree: ast.Module) -> Iterator[str]:

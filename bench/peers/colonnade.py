@@ -18,6 +18,7 @@ from bench.workload import Range, Workload
 
 INDEXES = {
     "ts": ["sorted_rows", "chunk_minmax"],
+    "energy": ["chunk_minmax"],  # as Parquet and DuckDB keep the bounds of every column
     "id": ["sorted_rows", "chunk_bloom"],
     "name": ["sorted_rows", "chunk_bloom"],
     "label": ["bitmap"],
@@ -35,7 +36,7 @@ class Colonnade(Peer):
     name: ClassVar[str] = "colonnade"
     family: ClassVar[str] = "colonnade"
     packages: ClassVar[tuple[str, ...]] = ("colonnade",)
-    layout: ClassVar[str] = "a HEP001 table, label and name by categories, indexes of ts, id, name and label"
+    layout: ClassVar[str] = "a HEP001 table, label and name by categories, indexes of ts, energy, id, name and label"
 
     def prepare(self, folder: Path, workload: Workload, note: Note = lambda _said: None) -> None:
         import colonnade

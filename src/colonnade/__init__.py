@@ -6,7 +6,7 @@
     cn.read("run.h5", "events")
 
 Functions: `open`, `open_table`, `open_sparse`, `read`, `write`, `column`, `col`, `expr`, `check`, `fix`, `convert`,
-`create_sparse`, `write_sparse`, `read_element`, `write_element`, `to_anndata`, `from_anndata`, `show_versions`.
+`create_sparse`, `write_sparse`, `read_element`, `write_element`, `to_anndata`, `from_anndata`, `sql`, `show_versions`.
 Errors are in `errors`; the classes are those that the functions take and return. The examples in the docstrings
 assume `import colonnade as cn`, `import numpy as np` and `import pyarrow as pa`.
 Importing this package is fast: its subpackages are loaded when first used.
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from colonnade.anndata.write import write_element
     from colonnade.checking import Checked, Findings, Fixed
     from colonnade.connect.anndata import from_anndata, to_anndata
+    from colonnade.connect.sql import sql
     from colonnade.converting import Converted, convert
     from colonnade.format.dataspace import Dataspace
     from colonnade.format.layout import StorageLayout
@@ -90,8 +91,8 @@ __all__ = [
     "ReferencedArray", "ReferencedGroup", "Repair", "SectionSize", "Sectioned", "Selection", "Slabs", "SparseArray",
     "SparseInfo", "SparseMatrix", "StorageLayout", "StoredField", "StoredSize", "StoredType", "Table", "TableInfo",
     "Term", "__version__", "check", "col", "column", "convert", "copy", "create_sparse", "errors", "expr", "fix",
-    "from_anndata", "open", "open_sparse", "open_table", "read", "read_element", "show_versions", "to_anndata", "write",
-    "write_element", "write_sparse",
+    "from_anndata", "open", "open_sparse", "open_table", "read", "read_element", "show_versions", "sql", "to_anndata",
+    "write", "write_element", "write_sparse",
 ]  # fmt: skip
 
 # Where each public name is, for those who ask for it: nothing is imported before.
@@ -100,6 +101,7 @@ _NAMES_IN = {
     "anndata.write": "write_element",
     "checking": "Checked Findings Fixed",
     "connect.anndata": "from_anndata to_anndata",
+    "connect.sql": "sql",
     "converting": "Converted convert",
     "format.dataspace": "Dataspace",
     "format.layout": "StorageLayout",

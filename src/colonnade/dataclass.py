@@ -14,11 +14,19 @@ from dataclasses import MISSING, Field, FrozenInstanceError, field, make_datacla
 from functools import partial
 from operator import attrgetter
 from types import MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol, cast
 
 __all__ = ["dataclass", "replace"]
 
-ClassMembers = dict[str, "Field[Any]"]
+ClassMembers = dict[str, "Field[object]"]
+
+
+class _Record(Protocol):
+    """An object of such a class."""
+
+    @property
+    def __members__(self) -> ClassMembers: ...
+    def __compared__(self, record: object, /) -> object: ...
 
 
 class _Unset:
@@ -38,14 +46,16 @@ class _Standard:
     def __init__(self, name: str, frozen: bool, slots: bool, eq: bool) -> None:
         self._name, self._options = name, {"frozen": frozen, "slots": slots, "eq": eq}
 
-    def __get__(self, record: object, cls: type) -> Any:
+    def __get__(self, record: object, cls: type) -> object:
         named = [(name, member.type, member) for name, member in cls.__members__.items()]  # type: ignore[attr-defined]
-        value = getattr(make_dataclass(cls.__name__, named, **self._options), self._name)  # type: ignore[arg-type]
+        value: object = getattr(make_dataclass(cls.__name__, named, **self._options), self._name)  # type: ignore[arg-type]
         setattr(cls, self._name, value)
         return value
 
 
-def quick_dataclass(cls: type | None = None, *, frozen: bool = False, slots: bool = False, eq: bool = True) -> Any:
+def quick_dataclass(
+    cls: type | None = None, *, frozen: bool = False, slots: bool = False, eq: bool = True
+) -> type | Callable[[type], type]:
     """The decorator, with or without options."""
     if cls is None:
         return lambda cls: _made(cls, frozen, slots, eq)
@@ -79,10 +89,10 @@ def _is_written(cls: type, name: str) -> bool:
     return name in cls.__dict__ and not (name == "__hash__" and cls.__dict__[name] is None)
 
 
-def _member(cls: type, name: str, annotation: object) -> Field[Any]:
+def _member(cls: type, name: str, annotation: object) -> Field[object]:
     """A member as defined in the class body; only its default stays on the class."""
-    value: Any = cls.__dict__.get(name, MISSING)
-    member: Field[Any] = value if isinstance(value, Field) else field(default=value)
+    value = cls.__dict__.get(name, MISSING)
+    member = value if isinstance(value, Field) else cast("Field[object]", field(default=value))
     if member.default.__class__.__hash__ is None:
         raise ValueError(f"the default of {cls.__qualname__}.{name} would be shared: use default_factory")
     if member.default is not MISSING:
@@ -144,7 +154,7 @@ class _Init:
 
 
 def _init_of(cls: type, members: ClassMembers, frozen: bool) -> Callable[..., None]:
-    scope: dict[str, Any] = {"_set": object.__setattr__, "_unset": UNSET}
+    scope: dict[str, object] = {"_set": object.__setattr__, "_unset": UNSET}
     arguments, lines = ["self"], []
     for name, member in members.items():
         value = name
@@ -164,7 +174,7 @@ def _init_of(cls: type, members: ClassMembers, frozen: bool) -> Callable[..., No
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
     exec(f"def __init__({', '.join(arguments)}):\n " + "\n ".join(lines or ["pass"]), scope)
-    init: Callable[..., None] = scope["__init__"]
+    init = cast("Callable[..., None]", scope["__init__"])
     init.__module__, init.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
     init.__annotations__ = {name: member.type for name, member in members.items() if member.init} | {"return": None}
     return init
@@ -178,18 +188,18 @@ def _slotted(cls: type, own: Iterable[str], given: dict[str, object]) -> type:
     return slotted
 
 
-def _repr(self: Any) -> str:
+def _repr(self: _Record) -> str:
     shown = ", ".join(f"{name}={getattr(self, name)!r}" for name, member in self.__members__.items() if member.repr)
     return f"{self.__class__.__qualname__}({shown})"
 
 
-def _equal(self: Any, other: Any) -> Any:
+def _equal(self: _Record, other: object) -> object:
     if other.__class__ is not self.__class__:
         return NotImplemented
-    return self.__compared__(self) == other.__compared__(other)
+    return self.__compared__(self) == self.__compared__(other)
 
 
-def _hash(self: Any) -> int:
+def _hash(self: _Record) -> int:
     return hash(self.__compared__(self))
 
 
@@ -201,11 +211,11 @@ def _refuse_to_delete(self: object, name: str) -> None:
     raise FrozenInstanceError(f"cannot delete field {name!r}")
 
 
-def _state(self: Any) -> list[object]:
+def _state(self: _Record) -> list[object]:
     return [getattr(self, name) for name in self.__members__]
 
 
-def _set_state(self: Any, state: list[object]) -> None:
+def _set_state(self: _Record, state: list[object]) -> None:
     for name, value in zip(self.__members__, state, strict=True):
         object.__setattr__(self, name, value)
 

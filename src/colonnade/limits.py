@@ -96,6 +96,7 @@ class Limits:
     iterated_bytes: int = 32 << 20  # of stored rows that are read together when rows are iterated
     batch_bytes: int = 64 << 20  # of the elements of lists in one batch
     iterated_rows: int = 1024  # that are made Python objects together
+    unasked_bytes: int = 256 << 20  # of stored rows that are read through the Arrow stream without a warning
 
     # cli
     printed_rows: int = 65_536  # rows that are read and printed together

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any, Literal, overload
+from typing import Literal, Never, cast, overload
 
 from colonnade.dataclass import dataclass, replace
 from colonnade.errors import UsageError
@@ -569,6 +569,15 @@ class Breach:
     advice: str = ""
 
 
+RuleCheck = Callable[[Never], Iterable[Breach]]
+"""Yields what breaks a rule. It takes the raw form of its own layout, and is given nothing else: `run_check`."""
+
+
+def run_check(check: RuleCheck, raw: object) -> Iterable[Breach]:
+    """What breaks a rule of the layout that `raw` was inspected by."""
+    return cast("Callable[[object], Iterable[Breach]]", check)(raw)
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One rule of a layout. `checks` inspect a table in the layout's raw form, and yield what breaks the rule.
@@ -581,7 +590,7 @@ class Rule:
     clause: str
     requires: str
     advice: str
-    checks: tuple[Callable[[Any], Iterable[Breach]], ...] = ()
+    checks: tuple[RuleCheck, ...] = ()
     deep: bool = False
 
     def finding(self, breach: Breach) -> Finding:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, TypeGuard, cast
 from weakref import ReferenceType, WeakValueDictionary, ref
 
 from colonnade.errors import ConflictError, CorruptError, FormatError, UnsupportedError, UsageError
@@ -25,9 +25,9 @@ from colonnade.pager import disk
 from colonnade.pager.half_commits import check_whole
 from colonnade.pager.interrupts import hold_signals, release_signals, shielded
 from colonnade.pager.locks import WaitRequest
-from colonnade.pager.options import Care, Links, Mode, Target
+from colonnade.pager.options import BinaryFile, Care, Links, Mode, Target, is_stream
 from colonnade.pager.readers import CommittedFile, read_between_commits
-from colonnade.pager.safe_files import check_regular
+from colonnade.pager.safe_files import check_readable_file
 from colonnade.pager.sources import StreamBytes
 from colonnade.reader.files import ReadFile
 from colonnade.reader.nodes import refusal
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import h5py
 
     from colonnade.h5.files import FileHandle
-    from colonnade.nodes import Group, Node
+    from colonnade.nodes import Group, H5Node, Node
 
     Handle = FileHandle
     Opener = Callable[[Target, Mode, bool, Care], FileHandle]
@@ -78,25 +78,21 @@ def _import_library() -> Opener:
     return open_by_library
 
 
-def is_of_h5py(target: object) -> bool:
+def is_of_h5py(target: object) -> TypeGuard[H5Node]:
     """Whether this is an object of h5py, such as `File.h5` and what is in it."""
     return any(kind.__module__.split(".")[0] == "h5py" for kind in type(target).__mro__)
 
 
 def _open_to_read(target: Target, care: Care) -> tuple[ByteHandle | None, str | None]:
     """The file open for reading; None if libhdf5 must read it, or refuse to, and what our own reader does not know."""
-    stream, name = None, ""
+    stream: BinaryFile
     if isinstance(target, str) and "://" in target:
         stream, name = _open_url(target), target
     elif isinstance(target, (str, os.PathLike)):
-        path = Path(target)
-        if not path.is_file() or path.stat().st_size == 0:
-            if path.exists() and not path.is_dir():
-                check_regular(path, "open")
-            return None, None  # refused there
-        path = path.resolve()
+        check_readable_file(Path(target))
+        path = Path(target).resolve()
         return _readable(ByteHandle(_committed_at(path, care), care, path), care)
-    elif hasattr(target, "read") and hasattr(target, "seek"):
+    elif is_stream(target):
         stream, name = target, str(getattr(target, "name", "the file object"))
     else:
         return None, None
@@ -143,7 +139,7 @@ class _OpenBytes:
     """One file that is read from its bytes: the one that was opened, or one that links lead to."""
 
     def __init__(
-        self, committed: CommittedFile, care: Care, path: Path | None, stream: IO[bytes] | None, others: _OtherFiles
+        self, committed: CommittedFile, care: Care, path: Path | None, stream: BinaryFile | None, others: _OtherFiles
     ) -> None:
         self.committed = committed
         self.notes: Notes = {}
@@ -177,7 +173,9 @@ class _OpenBytes:
         if self.library is None:
             from colonnade.h5.files import open_file as open_by_library
 
-            self.library = open_by_library(self._stream if self.path is None else self.path, "r", care=self._care)
+            target = self._stream if self.path is None else self.path
+            assert target is not None  # a file has a path, or was opened as a file object
+            self.library = open_by_library(target, "r", care=self._care)
             self._others.libraries.append(self.library)
         self.library.refresh()
         return self.library
@@ -276,7 +274,7 @@ class ByteHandle:
     is_changing = is_new = is_journaled = is_orphan = writable = False
 
     def __init__(
-        self, committed: CommittedFile, care: Care, path: Path | None = None, stream: IO[bytes] | None = None
+        self, committed: CommittedFile, care: Care, path: Path | None = None, stream: BinaryFile | None = None
     ) -> None:
         self.name = committed.name
         self.held = False

@@ -258,6 +258,42 @@ RECORD_CHANGES: dict[str, Change] = {
 """Changes of the file that `make_records_file` makes."""
 
 
+FRAME_INDEXES: dict[str, str | list[str]] = {"x": ["chunk_minmax", "sorted_rows"], "id": "sorted_rows"}
+
+
+def frame_rows(first: int) -> pa.Table:
+    """Rows whose label, and whose id, goes on from `first`."""
+    labels = [f"row {number}" for number in range(first, first + N_ROWS)]
+    return rows(first).append_column("label", pa.array(labels))
+
+
+def make_frame_file(path: Path, layout: str) -> None:
+    """The file before rows of a data frame of other software are removed or put in: indexed, and next to an array."""
+    cn.write(path, frame_rows(0), "obs", layout=layout, labels=["label"], index=FRAME_INDEXES)
+    with h5py.File(path, "r+") as h5:
+        h5["image"] = np.arange(2500.0)
+
+
+def delete_from_frame(file: cn.File) -> None:
+    """By number, and by a predicate of which some rows are gone: codes, masks and indexes lose the same rows."""
+    with file.transaction():
+        file["obs"].delete([0, 3, 4, 17, 29])
+        file["obs"].delete("x > 5 and kind != 'pion'")
+
+
+def upsert_into_frame(file: cn.File) -> None:
+    """Half of the keys are there; a new category, missing cells, and strings that are longer than the others."""
+    more = frame_rows(16)
+    names = pa.array(
+        [None if number % 4 else f"a name that is longer {number}" for number in range(N_ROWS)], pa.string()
+    )
+    file["obs"].upsert(more.set_column(more.column_names.index("name"), "name", names), on="id")
+
+
+FRAME_CHANGES: dict[str, Change] = {"delete": delete_from_frame, "upsert": upsert_into_frame}
+"""Changes of the files that `make_frame_file` makes."""
+
+
 def write_new_file(path: Path) -> None:
     cn.write(path.with_name("fresh.h5"), rows(7), "events", labels=["id"])
 

@@ -35,6 +35,7 @@ from tests.conftest import SetLimits
 from tests.faults.changes import (
     ACTS,
     CHANGES,
+    FRAME_CHANGES,
     N_RECORDS,
     N_ROWS,
     RECORD_CHANGES,
@@ -42,7 +43,9 @@ from tests.faults.changes import (
     RECORD_TABLES,
     Act,
     Change,
+    frame_rows,
     make_file,
+    make_frame_file,
     make_records_file,
     rows,
 )
@@ -321,6 +324,56 @@ def test_appends_of_records_killed_at_every_call(records_world: World, name: str
 @pytest.mark.parametrize("name", RECORD_CHANGES)
 def test_power_cut_in_appends_of_records(records_world: World, name: str) -> None:
     check_power_cuts(record_trial(records_world, name))
+
+
+# -- removing and putting in rows of data frames of other software --
+
+
+@pytest.fixture(params=["anndata", "artifactdb"])
+def frame_world(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_limits: SetLimits
+) -> World:
+    path = tmp_path / "base.h5"
+    make_frame_file(path, request.param)
+    return fresh_world(World, tmp_path, monkeypatch, set_limits, {"run.h5": path.read_bytes()})
+
+
+def frame_trial(world: World, name: str) -> Trial:
+    """A change of rows. In its old and its new state every dataset of the table has as many rows as the table."""
+    trial = Trial.of(world, opened(FRAME_CHANGES[name]))
+    assert expected_rows(name, trial.old) == trial.new["run.h5"]["tables"]["/obs"]["values"]
+    with cn.open(world.path) as file:
+        assert file["obs"].layout in ("anndata", "artifactdb")
+        fresh = [(index.column, index.kind) for index in file["obs"].indexes if index.fresh]
+        assert sorted(fresh) == [("id", "sorted_rows"), ("x", "chunk_minmax"), ("x", "sorted_rows")]
+    assert [finding for finding in cn.check(world.path, deep=True) if finding.severity == "error"] == []
+    return trial
+
+
+def expected_rows(name: str, old: State) -> dict[str, list[object]]:
+    """What the change makes of the old rows, computed in Python."""
+    columns = old["run.h5"]["tables"]["/obs"]["values"]
+    before = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if name == "delete":
+        kept = [row for number, row in enumerate(before) if number not in (0, 3, 4, 17, 29)]
+        rows_after = [row for row in kept if not (row["x"] > 5 and row["kind"] not in ("pion", None))]
+    else:
+        more = frame_rows(16).to_pylist()
+        for number, row in enumerate(more):
+            row["name"] = None if number % 4 else f"a name that is longer {number}"
+        by_id = {row["id"]: {**row, "kind": row["kind"]} for row in before} | {row["id"]: row for row in more}
+        rows_after = list(by_id.values())
+    return {column: [row[column] for row in rows_after] for column in columns}
+
+
+@pytest.mark.parametrize("name", FRAME_CHANGES)
+def test_changes_of_frames_killed_at_every_call(frame_world: World, name: str) -> None:
+    check_kills(frame_trial(frame_world, name))
+
+
+@pytest.mark.parametrize("name", FRAME_CHANGES)
+def test_power_cut_in_changes_of_frames(frame_world: World, name: str) -> None:
+    check_power_cuts(frame_trial(frame_world, name), n_random=1)
 
 
 def append_in_between(file: cn.File) -> None:

@@ -370,7 +370,7 @@ def compare_attributes(theirs: Any, ours: ByteNode) -> None:
     for name in in_order:
         attribute, stored = h5a.open(theirs.id, name.encode()), ours.attributes.find(name)
         assert stored is not None
-        assert in_memory(stored.type) == describe_type(attribute.get_type()), name
+        assert in_memory(stored.type) == attributes.describe_attribute_type(attribute), name
         is_null = attribute.get_space().get_simple_extent_type() == h5s.NULL
         assert stored.shape == (None if is_null else tuple(attribute.shape)), name
         if is_null or not prod(attribute.shape) or is_shown_as_stored(in_memory(stored.type)):

@@ -619,15 +619,15 @@ def as_expression(node: Node, schema: pa.Schema) -> Any:
     if node.how == "in":
         wanted = [scalar for scalar, value in zip(scalars, node.values, strict=True) if not is_nan(value.means)]
         zeros = [pa.scalar(-0.0, kind)] if pa.types.is_floating(kind) and pa.scalar(0.0, kind) in wanted else []
-        return _unless_missing(column, pc.is_in(column, value_set=pa.array([*wanted, *zeros], kind)))  # type: ignore[type-var]
+        return _unless_missing(column, pc.is_in(column, value_set=pa.array([*wanted, *zeros], kind)))
     if node.how == "nan":
-        return _unless_missing(column, pc.is_nan(column) if pa.types.is_floating(kind) else pc.scalar(False))  # type: ignore[type-var]
+        return _unless_missing(column, pc.is_nan(column) if pa.types.is_floating(kind) else pc.scalar(False))
     if node.how == "like" and "\\" in node.values[0].given:  # Arrow takes those of '%\\\\' literally
         parts = pattern_parts(node.values[0].given)
         regex = "".join({"%": ".*", "_": "."}.get(part, re.escape(part[1:])) for part in parts)
-        return pc.match_substring_regex(column, f"(?s)^{regex}\\z")  # type: ignore[type-var]
+        return pc.match_substring_regex(column, f"(?s)^{regex}\\z")
     test = {"like": pc.match_like, "startswith": pc.starts_with, "contains": pc.match_substring}[node.how]
-    return test(column, node.values[0].given)  # type: ignore[type-var]
+    return test(column, node.values[0].given)
 
 
 def _unless_missing(column: Any, found: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -19,6 +20,10 @@ from colonnade.model import Finding
 from colonnade.table.table import Table
 
 MOST_ROWS = 10_000
+REFERENCE = re.compile(r"ObjectReference\(address=\d+\)|<HDF5 object reference[^>]*>")
+"""What the two readers give for a reference; `node_pairs` compares where they lead."""
+ASKED_LAYOUT = "columns"
+"""The layout of groups that do not declare it: netCDF's, loom's and MATLAB's, and any of datasets of one length."""
 
 
 @contextmanager
@@ -39,6 +44,13 @@ def descriptions(path: Path) -> dict[str, object]:
             table = file[name]
             for question, ask in QUESTIONS.items():
                 found[f"{name} {question}"] = answer(partial(ask, table))
+        for name in file._consistent(partial(file._tables_as, ASKED_LAYOUT)):
+            asked = answer(partial(file.table, name, ASKED_LAYOUT))
+            if not isinstance(asked, Table):
+                found[f"{name} as {ASKED_LAYOUT}"] = asked
+                continue
+            for question, ask in QUESTIONS.items():
+                found[f"{name} as {ASKED_LAYOUT} {question}"] = answer(partial(ask, asked))
     return found
 
 
@@ -62,7 +74,7 @@ def _shown_rows(table: Table, column: str) -> str:
 QUESTIONS: dict[str, Callable[[Table], object]] = {
     "description": lambda table: replace(table.info, left_to_library=()),
     "schema": lambda table: str(table.schema),
-    "attributes": lambda table: repr(dict(table.attrs)),
+    "attributes": lambda table: REFERENCE.sub("a reference", repr(dict(table.attrs))),
     "problems": lambda table: [shown(finding) for finding in table.problems],
     "indexes": lambda table: [
         (index.column, index.kind, index.name, index.fresh, index.bytes) for index in table.indexes
@@ -78,8 +90,8 @@ def shown(finding: Finding) -> object:
     return {**facts, "message": "", "found": "", "expected": ""} if is_of_damage else facts
 
 
-def findings(path: Path, deep: bool) -> list[object]:
-    return [shown(finding) for finding in cn.check(path, deep=deep)]
+def findings(path: Path, deep: bool, layout: str | None = None) -> list[object]:
+    return [shown(finding) for finding in cn.check(path, deep=deep, layout=layout)]
 
 
 def repairs(path: Path) -> object:
@@ -93,6 +105,7 @@ def compare_tables(path: Path) -> int:
         lambda: descriptions(path),
         lambda: findings(path, deep=False),
         lambda: findings(path, deep=True),
+        lambda: findings(path, deep=True, layout=ASKED_LAYOUT),
         lambda: repairs(path),
     ]
     n_answers = 0

@@ -14,15 +14,22 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tools.fuzz.layout_seeds import MAKERS, make_indexed
+from tools.fuzz.usage import INDEXED
 
 import colonnade as cn
 from colonnade.errors import ColonnadeError
 
+from .node_pairs import compare_nodes
 from .table_pairs import compare_tables
 
 TESTS = Path(__file__).parent.parent
-FOLDERS = ["golden/anndata", "golden/foreign", "conformance/files", "conformance/anndata", "conformance/artifactdb"]
-SUFFIXES = (".h5", ".h5ad", ".h5mu", ".hdf5", ".mat")
+FOLDERS = [
+    "golden/anndata", "golden/foreign", "golden/h5col", "golden/nwb", "golden/sparse",
+    "conformance/files", "conformance/anndata", "conformance/artifactdb",
+]  # fmt: skip
+SUFFIXES = (".h5", ".h5ad", ".h5mu", ".hdf5", ".mat", ".nwb")
+MADE_BY_ONE = {"golden/nwb": 1}
 ODD = {"bad_compound.h5"}  # libhdf5 finds no attribute of a group of which one makes no sense; we find the others
 VALUES: dict[str, Callable[[random.Random, int], pa.Array]] = {
     "integers": lambda chance, n: pa.array([chance.choice([None, -1, 0, 2**31 - 1]) for _ in range(n)], pa.int32()),
@@ -49,7 +56,7 @@ def make_table(path: Path, chance: random.Random) -> None:
     """A table of random columns in a random layout; then, mostly, something in it is changed by h5py."""
     n_rows = chance.choice([0, 1, 5, 200])
     kinds = chance.sample(sorted(VALUES), chance.randrange(1, 5))
-    layout = chance.choice(["hep001", "hep001", "anndata", "artifactdb"])
+    layout = chance.choice(["hep001", "hep001", "anndata", "artifactdb", "h5col", "pytables"])
     index = {kinds[0]: chance.choice(["chunk_minmax", "sorted_rows", "chunk_bloom", "bitmap"])}
     with suppress(ColonnadeError):  # some kinds of index are not for some columns
         data = pa.table({kind: VALUES[kind](chance, n_rows) for kind in kinds})
@@ -100,5 +107,24 @@ def test_generated_tables(tmp_path_factory: pytest.TempPathFactory, seed: int) -
 def test_samples(folder: str) -> None:
     """Golden files and conformance kits."""
     paths = sorted(path for path in (TESTS / folder).rglob("*") if path.suffix in SUFFIXES and path.name not in ODD)
-    assert len(paths) >= 5
+    assert len(paths) >= MADE_BY_ONE.get(folder, 5)
     assert sum(compare_tables(path) for path in paths) >= len(paths)
+
+
+def test_every_sample_is_compared() -> None:
+    """No HDF5 file of the golden folders and the kits is left out, whatever its name ends with."""
+    files = [path for name in ("golden", "conformance") for path in (TESTS / name).rglob("*") if path.is_file()]
+    hdf5 = {path.relative_to(TESTS) for path in files if path.read_bytes()[:8] == b"\x89HDF\r\n\x1a\n"}
+    compared = {path for path in hdf5 if path.suffix in SUFFIXES and any(path.is_relative_to(one) for one in FOLDERS)}
+    assert hdf5 - compared == set()
+
+
+@pytest.mark.parametrize("name", sorted(MAKERS))
+def test_files_of_other_layouts(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Built in the form of the packages that write them, and read as tables of the layout that is asked for, too."""
+    monkeypatch.setenv(INDEXED, str(tmp_path / "indexed.h5"))
+    make_indexed(tmp_path / "indexed.h5")
+    path = tmp_path / "made.h5"
+    MAKERS[name](path)
+    assert compare_nodes(path) >= 3
+    assert compare_tables(path) >= 5

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -287,6 +288,9 @@ def check_values(stored: cn.Table, table: pa.Table, tree: Tree, new: str) -> Non
         assert same_cells(found, cells), f"{asked}: {found} is not {cells}"
     if bad is not None:
         return
+    if suits_duckdb(tree, table):
+        peers = duckdb_cells(tree, table)
+        assert same_cells(stored.select(v=made(tree)).to_arrow()["v"].to_pylist(), peers)
     known = [cell for cell in cells if cell is not None and not is_nan(cell)]
     for bound in [*known[:1], 0]:
         above = [row for row, cell in enumerate(cells) if cell is not None and cell > bound]
@@ -300,6 +304,63 @@ def check_values(stored: cn.Table, table: pa.Table, tree: Tree, new: str) -> Non
         assert same_cells(stored[new].to_arrow().to_pylist(), cells)
         equal = [row for row, cell in enumerate(cells) if cell is not None and not is_nan(cell)]
         assert stored.where(made(tree) == cn.col(new)).row_numbers().tolist() == equal
+
+
+def test_duckdb_computes_the_same() -> None:
+    """As a second oracle, asked in the law above where its arithmetic is meant to be the same."""
+    table = pa.table(
+        {"a": [7, -7, None, 3], "b": [2.0, -2.5, math.inf, math.nan], "in c": pa.array([1, 2, 3, 4], pa.uint8())}
+    )
+    tree = ("+", ("*", ("column", "a"), ("column", "b")), ("abs", ("/", ("column", "a"), ("column", "in c"))))
+    assert suits_duckdb(tree, table)
+    with written(table, 3) as stored:
+        for asked in (tree, ("neg", ("-", ("column", "a"), ("literal", 3))), ("floor", ("column", "b"))):
+            assert same_cells(stored.select(v=made(asked)).to_arrow()["v"].to_pylist(), duckdb_cells(asked, table))
+
+
+def suits_duckdb(tree: Tree, table: pa.Table) -> bool:
+    """DuckDB divides and rounds integers in other ways, and has no rule for float32 and integers that is ours."""
+    kinds = {name: table.schema.field(name).type for name in columns_of(tree)}
+    if any(kind in (pa.uint64(), pa.float32()) for kind in kinds.values()):
+        return False
+    has_integers = any(map(pa.types.is_integer, kinds.values()))
+    return not signs_of(tree) & {"//", "%", "round", *(["floor", "ceil"] if has_integers else [])}
+
+
+def columns_of(tree: Tree) -> set[str]:
+    return {tree[1]} if tree[0] == "column" else set().union(*map(columns_of, operands_of(tree)))
+
+
+def signs_of(tree: Tree) -> set[str]:
+    return {tree[0]}.union(*map(signs_of, operands_of(tree)))
+
+
+def operands_of(tree: Tree) -> list[Tree]:
+    return [] if tree[0] in ("column", "literal") else list(tree[1:])
+
+
+def sql_of(tree: Tree, table: pa.Table) -> str:
+    """The expression in SQL: integers of 64 bits, and floats of 64, also where one is next to an integer."""
+    head, *rest = tree
+    if head == "column":
+        return f'"{rest[0]}"::{"double" if pa.types.is_floating(table.schema.field(rest[0]).type) else "bigint"}'
+    if head == "literal":
+        return f"({rest[0]})::{'double' if isinstance(rest[0], float) else 'bigint'}"
+    parts = [sql_of(part, table) for part in rest]
+    if len(parts) == 1:
+        return f"(-({parts[0]}))" if head == "neg" else f"{head}({parts[0]})"
+    if head == "/":
+        parts = [f"({part})::double" for part in parts]
+    return f"({parts[0]} {head} {parts[1]})"
+
+
+def duckdb_cells(tree: Tree, table: pa.Table) -> list[Any]:
+    numbered = table.append_column("row number", pa.array(range(len(table)), pa.int64()))
+    found = DUCKDB.execute(f'select {sql_of(tree, numbered)} from numbered order by "row number"').fetchall()
+    return [cell for (cell,) in found]
+
+
+DUCKDB = duckdb.connect()
 
 
 @settings(max_examples=EXAMPLES)

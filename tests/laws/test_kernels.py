@@ -316,6 +316,22 @@ def test_group_totals_without_ends(kind: str, n_groups: int) -> None:
 
 
 @given(
+    st.lists(st.one_of(st.just(b""), st.binary(max_size=12), st.binary(min_size=28, max_size=70)), max_size=30),
+    st.integers(1, 72),
+    st.integers(0, 9),
+)
+def test_padded_strings(texts: list[bytes], width: int, skipped: int) -> None:
+    """Arrow's strings as bytes of one length: where they fit, and what the encoder asks about them."""
+    data = b"x" * skipped + b"".join(texts)
+    ends = np.cumsum([skipped, *map(len, texts)]).astype("i4")
+    out = np.full(width * len(texts), 9, "u1")
+    sizes = [len(text) for text in texts] or [0]
+    assert agree("arrow_to_fixed", ends, data, width, out) == (min(sizes), max(sizes), any(b"\0" in t for t in texts))
+    if max(sizes) <= width:
+        assert out.tobytes() == b"".join(text.ljust(width, b"\0") for text in texts)
+
+
+@given(
     st.data(),
     st.integers(1, 40),
     st.sampled_from([0, 1, 2]),
@@ -579,6 +595,14 @@ MALFORMED = {
     "padding unknown": ("fixed_to_arrow", b"abcd", 4, 3, 0, None, np.zeros(2, "i4"), np.zeros(4, "u1")),
     "width 0": ("fixed_to_arrow", b"", 0, 0, 0, None, np.zeros(2, "i4"), np.zeros(4, "u1")),
     "data too short": ("fixed_to_arrow", b"abcd", 4, 0, 0, None, np.zeros(2, "i4"), np.zeros(3, "u1")),
+    "width of no bytes": ("arrow_to_fixed", np.zeros(1, "i4"), b"", 0, np.empty(0, "u1")),
+    "wide offsets": ("arrow_to_fixed", np.zeros(1, "i8"), b"", 1, np.empty(0, "u1")),
+    "no offsets": ("arrow_to_fixed", np.zeros(0, "i4"), b"", 1, np.empty(0, "u1")),
+    "room for fewer strings": ("arrow_to_fixed", np.array([0, 1], "i4"), b"a", 2, np.empty(1, "u1")),
+    "offsets after the data": ("arrow_to_fixed", np.array([0, 2], "i4"), b"a", 2, np.empty(2, "u1")),
+    "offsets before the data": ("arrow_to_fixed", np.array([-1, 1], "i4"), b"a", 2, np.empty(2, "u1")),
+    "offsets that decrease": ("arrow_to_fixed", np.array([0, 2, 1], "i4"), b"abc", 2, np.empty(4, "u1")),
+    "out over the data": ("arrow_to_fixed", np.array([0, 1], "i4"), u1[:4], 4, u1[:4]),
     "reference cut": ("heap_offsets", b"", nowhere, one(), i8, i8, bytes(15), 1, False, ends),
     "firsts too few": ("heap_offsets", b"", nowhere, i8[:0].copy(), i8, i8, b"", 1, False, ends[:1].copy()),
     "item size too large": ("heap_offsets", b"", nowhere, one(), i8, i8, b"", 2**31, False, ends[:1].copy()),

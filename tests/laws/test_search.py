@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 import colonnade as cn
 from colonnade import limits
 from colonnade.indexes import order, sorted_rows
-from tests.laws.oracle import Cell, Joined, Leaf, Node, cells, matching
+from tests.laws.oracle import Cell, Joined, Leaf, Node, cells, matching, truth
 from tests.laws.predicates import (
     FAMILIES,
     TWO_COLUMNS,
@@ -251,12 +251,31 @@ def test_every_way_to_ask_gives_the_same_rows(data: st.DataObject) -> None:
             hold_rows(opened[cut].where(as_predicate(first)), in_cut, table, few)
             taken = [row % n_rows for row in chosen if row % n_rows in found]
             hold_rows(opened.take(chosen).where(as_predicate(first)), taken, table, few)
+            hold_truth(opened, first, table, cut, chosen)
         for trust, cache in (("always", "no receipts"), ("verified", "no receipts"), ("never", "")):
             elsewhere = {"COLONNADE_CACHE": str(path.parent / cache)} if cache else {}
             with patch.dict(os.environ, elsewhere), cn.open_table(path, trust=trust) as opened:  # type: ignore[arg-type]
                 assert {one.trusted for one in opened.indexes} <= {not cache}
                 hold_rows(opened.where(as_predicate(first)), found, table, few)
         CASES["ways"] += 1
+
+
+def hold_truth(opened: cn.Table, node: Node, table: list[Column], cut: slice, chosen: list[int]) -> None:
+    """Whether a predicate holds, as a computed column: true, false, or missing where it is unknown."""
+    cells = {column.name: column.cells for column in table}
+    n_rows = len(table[0].items)
+    held = [truth(node, {name: rows[row] for name, rows in cells.items()}) for row in range(n_rows)]
+    predicate = as_predicate(node)
+    assert opened.select(v=predicate).to_arrow()["v"].to_pylist() == held
+    assert opened[cut].select(v=predicate).to_arrow()["v"].to_pylist() == held[cut]
+    assert opened.take(chosen).select(v=predicate).to_arrow()["v"].to_pylist() == [held[row] for row in chosen]
+    for wanted in (True, False):
+        rows = [row for row, held_there in enumerate(held) if held_there is wanted]
+        assert opened.select(v=predicate).where(cn.col("v") == wanted).row_numbers().tolist() == rows
+    unknown = [row for row, held_there in enumerate(held) if held_there is None]
+    assert opened.select(v=predicate).where(cn.col("v").is_missing()).row_numbers().tolist() == unknown
+    if text_says_the_same(node, table):
+        assert opened.select(v=str(predicate)).to_arrow()["v"].to_pylist() == held
 
 
 def anything() -> list[pa.DataType]:

@@ -34,7 +34,7 @@ KINDS: dict[str, tuple[pa.DataType, tuple[Any, ...]]] = {
     "date": (pa.date32(), (0, 1, -400)),
     "binary": (pa.binary(2), (b"ab", b"\0\0", b"\xff\0")),
 }
-INDEXED = ("int8", "int64", "float", "text", "decimal", "bool")
+INDEXED = ("int8", "int64", "float", "text", "decimal", "bool", "time", "date")
 
 
 def array_of(kind: pa.DataType, items: Sequence[Any]) -> pa.Array:
@@ -55,7 +55,7 @@ def tables(draw: st.DrawFn) -> tuple[dict[str, pa.Array], dict[str, str]]:
         some = [*chance.permutation(np.array([*cells, None], dtype=object))[: int(chance.integers(2, len(cells) + 2))]]
         columns[name] = array_of(kind, [some[place] for place in chance.integers(0, len(some), n_rows).tolist()])
         if name in INDEXED and draw(st.booleans()):
-            indexes[name] = "sorted_rows"
+            indexes[name] = draw(st.sampled_from(("sorted_rows", "chunk_minmax")))
     return {**columns, "row": pa.array(np.arange(n_rows))}, indexes
 
 

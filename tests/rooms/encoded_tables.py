@@ -241,6 +241,7 @@ def encoded_layout(monkeypatch: pytest.MonkeyPatch, columns: list[EncodedColumn]
         return dataset, companion
 
     monkeypatch.setattr(raw, "describe", describe)
-    unread = hep001.reading.unread_attributes
-    reading = SimpleNamespace(describe=describe, open_column=open_column, unread_attributes=unread)
-    monkeypatch.setitem(LAYOUTS, "hep001", replace(hep001, load_reading=lambda: reading))
+    reading = SimpleNamespace(describe=describe, open_column=open_column)
+    monkeypatch.setitem(
+        LAYOUTS, "hep001", replace(hep001, find=lambda name: reading if name == "describe" else hep001.find(name))
+    )

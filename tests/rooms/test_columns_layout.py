@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -698,6 +700,32 @@ def test_what_cannot_have_or_be_an_index_file_is_refused(theirs: Path, tmp_path:
         cn.open(theirs, index_file=tmp_path / "nowhere.h5")
     with cn.open(theirs) as file, pytest.raises((ConflictError, OSError)):
         file.table("g", layout="columns").build_index("x", "sorted_rows")
+
+
+def test_an_index_file_is_read_without_libhdf5_where_its_table_is(theirs: Path, tmp_path: Path) -> None:
+    """External storage is for libhdf5: of a file opened with `library="never"` such an index is not used."""
+    indexes = tmp_path / "theirs.idx.h5"
+    with cn.open(theirs) as file:
+        file.table("g", layout="columns").build_index("y", "chunk_bloom", index_file=indexes)
+    with h5py.File(indexes, "r+") as h5:
+        home = h5["g/_search_indexes"]
+        [old] = home.values()
+        name, values, attributes = old.name, old[()], dict(old.attrs)
+        del home[name]
+        home.create_dataset(
+            name, values.shape, values.dtype, external=[(str(tmp_path / "apart.raw"), 0, values.nbytes)]
+        )[...] = values
+        home[name].attrs.update(attributes)
+    code = f"""
+import sys
+import colonnade as cn
+for library in ("never", "auto"):
+    with cn.open({str(theirs)!r}, index_file={str(indexes)!r}, library=library, trust="always") as file:
+        assert file.table("g", layout="columns").where("y == 7").count() == 1000
+    print("h5py" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
 
 
 def test_commands_take_an_index_file(theirs: Path, tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def there_and_back(path: Path) -> Path:
     return back
 
 
-@pytest.mark.parametrize("layout", [name for name, layout in LAYOUTS.items() if layout.load_create is not None])
+@pytest.mark.parametrize("layout", [name for name, layout in LAYOUTS.items() if layout.creates_in])
 def test_every_layout_that_can_be_written_can_be_converted_into(layout: str, tmp_path: Path) -> None:
     cn.write(tmp_path / "a.h5", {"x": [1, 2]}, table="t")
     cn.convert(tmp_path / "a.h5", tmp_path / "b.h5", layout=layout)

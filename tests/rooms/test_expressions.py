@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -145,7 +145,8 @@ def test_a_refusal_of_text_shows_the_position(text: str, position: int, words: s
     [
         ("", "expected a column"),
         ("1 + 2", "an expression with a column"),
-        ("a > 3", "expected an operator"),
+        ("a >", "expected a value or a column"),
+        ("(a > 3", "to close"),
         ("a b", "expected an operator"),
     ],
 )
@@ -479,7 +480,7 @@ def test_update_by_parts_from_a_temporary_file(table: cn.Table) -> None:
         ({"x": cn.col("label")}, "the column holds double, the new rows have string"),
         ({"x": 1, "id": cn.expr("id // (id - 2)")}, "row 2: cannot compute"),
         ({"y": 1}, "no column 'y'"),
-        ({"x": cn.col("x") > 3}, "not to the predicate"),
+        ({"x": cn.col("x") > 3}, "the column holds double, the new rows have bool"),
         ({}, "set takes"),
         ({"x": "two"}, "the column holds double"),
     ],
@@ -577,3 +578,97 @@ def test_many_scattered_rows_are_updated_chunk_by_chunk(tmp_path: Path, filters:
             table.append({"x": [5], "s": ["new"], "flag": [True]})
             table.truncate(n)
         assert cn.check(tmp_path / "x.h5", deep=True) == []
+
+
+# -- predicates as values --
+
+
+@pytest.fixture
+def known_and_unknown(tmp_path: Path) -> Iterator[cn.Table]:
+    rows = {
+        "e": pa.array([1.0, 4.0, None, float("nan")]),
+        "n": pa.array([2**53, 2**53 + 1, None, 7]),
+        "label": pa.array(["x", "y", None, "x"]).dictionary_encode(),
+        "flag": pa.array([True, False, None, True]),
+    }
+    cn.write(tmp_path / "x.h5", rows, "t", index={"e": "chunk_minmax"})
+    with cn.open_table(tmp_path / "x.h5", mode="r+") as table:
+        yield table
+
+
+@pytest.mark.parametrize(
+    ("test", "text", "held"),
+    [
+        (cn.col("e") > 3, "e > 3", [False, True, None, False]),
+        (~(cn.col("e") > 3), "not e > 3", [True, False, None, True]),
+        (cn.col("n") == 2.0**53, "n == 9007199254740992.0", [True, False, None, False]),
+        (cn.col("label").is_in(["x"]), "label in ('x')", [True, False, None, True]),
+        (cn.col("label").is_missing(), "label is missing", [False, False, True, False]),
+        ((cn.col("e") > 3) | (cn.col("label") == "x"), "e > 3 or label == 'x'", [True, True, None, True]),
+        ((cn.col("e") > 3) & (cn.col("label") == "y"), "e > 3 and label == 'y'", [False, True, None, False]),
+        (cn.col("n") < cn.col("e") * 2, "n < e * 2", [False, False, None, False]),
+        (cn.col("label").upper().matches("^X"), "upper(label) matches '^X'", [True, False, None, True]),
+    ],
+)
+def test_a_predicate_is_a_boolean_as_a_computed_column(
+    known_and_unknown: cn.Table, test: cn.Predicate, text: str, held: list[bool | None]
+) -> None:
+    """True, false, or missing where it is unknown: what `where` and `where` of its opposite find."""
+    t = known_and_unknown
+    for asked in (test, text, cn.expr(text)):
+        q = t.select("label", hot=asked)
+        assert q.schema.field("hot").type == pa.bool_()
+        assert q.to_arrow()["hot"].to_pylist() == held
+        assert t.take([3, 0, 0]).select(hot=asked).to_arrow()["hot"].to_pylist() == [held[3], held[0], held[0]]
+        assert t[::-2].select(hot=asked).to_arrow()["hot"].to_pylist() == held[::-2]
+        assert q.select(again="hot").to_arrow()["again"].to_pylist() == held
+        for wanted in (True, False, None):
+            rows = [row for row, value in enumerate(held) if value is wanted]
+            condition = cn.col("hot").is_missing() if wanted is None else cn.col("hot") == wanted
+            assert q.where(condition).row_numbers().tolist() == rows
+            assert q.where("hot is missing" if wanted is None else f"hot = {wanted}").row_numbers().tolist() == rows
+    assert str(cn.expr(text)) == str(cn.expr(str(cn.expr(text)))) == str(test)
+    assert cn.expr(text).term == cn.expr(str(cn.expr(text))).term
+    assert pickle.loads(pickle.dumps(cn.expr(text))).term == cn.expr(text).term
+    assert t.aggregate(n=(test, "sum"), some=(text, "any")) == {
+        "n": held.count(True),
+        "some": True in held,
+    }
+    assert t.aggregate(n="count", by=test).to_pydict()["n"] == [held.count(v) for v in (False, True, None) if v in held]
+
+
+def test_computed_booleans_are_compared_and_stored(known_and_unknown: cn.Table) -> None:
+    t = known_and_unknown
+    q = t.select("e", hot=cn.col("e") > 3, cold="e < 3")
+    assert q.where(cn.col("hot") == cn.col("cold")).row_numbers().tolist() == [3]
+    assert q.where("hot != flag").row_numbers().tolist() == [0, 1, 3]
+    assert q.where("not hot and flag").row_numbers().tolist() == [0, 3]
+    t.add_column("hot", cn.col("e") > 3)
+    t.add_column("cold", cn.expr("e < 3 or label == 'y'"))
+    assert t["hot"].to_arrow().to_pylist() == [False, True, None, False]
+    assert t["cold"].to_arrow().to_pylist() == [True, True, None, False]
+    assert t.update(where="e > 0", set={"flag": cn.col("label") == "y"}) == 2
+    assert t["flag"].to_arrow().to_pylist() == [False, True, None, True]
+
+
+def test_a_computed_boolean_is_planned_as_its_predicate(known_and_unknown: cn.Table) -> None:
+    """An index of the column it tests answers `hot`, `not hot`, `hot == true` and `hot != true`."""
+    q = known_and_unknown.select(hot=cn.col("e") > 3)
+    for text in ("hot", "not hot", "hot = true", "hot != true", "hot = false"):
+        assert [used.kind for used in q.where(text).explain().indexes_used] == ["chunk_minmax"], text
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "position"),
+    [
+        ("ee > 3", "no column 'ee'", 0),
+        ("e > 1 and label > 3", "cannot be compared", 10),
+        ("e >", "expected a value or a column", 3),
+    ],
+)
+def test_wrong_predicates_as_values_are_refused_with_the_position(
+    known_and_unknown: cn.Table, text: str, words: str, position: int
+) -> None:
+    with pytest.raises(PredicateError, match=words) as caught:
+        known_and_unknown.select(hot=text)
+    assert caught.value.position == position

@@ -152,6 +152,46 @@ def test_pages_that_follow_each_other_are_journaled_together(tmp_path: Path) -> 
     assert path.read_bytes() == old
 
 
+def test_pages_that_change_in_part_are_read_once(tmp_path: Path) -> None:
+    """What a page was is held from its first change on: the commit does not read it again to journal it."""
+    path, disk = tmp_path / "x", Counting()
+    path.write_bytes(bytes(64 * PAGE))
+    file = JournaledFile(path, disk)
+    pages = [3, 4, 5, 20, 40]
+    for page in pages:
+        file.write_at(page * PAGE + 100, memoryview(b"HDF5"))
+        file.write_at(page * PAGE + 900, memoryview(b"more"))
+    assert disk.n_calls == len(pages)
+    file._write_pages(last=True)
+    assert disk.n_calls == len(pages) + 2 + len([range(3, 6), 20, 40])  # two records, and one call for each run
+    file.write_at(3 * PAGE + 7, memoryview(b"and more"))  # what it is now, not what it was when it changed first
+    file.commit()
+    file.close()
+    written = path.read_bytes()
+    assert [written[page * PAGE + 100 :][:4] for page in pages] == [b"HDF5"] * len(pages)
+    assert written[3 * PAGE + 7 :][:8] == b"and more"
+
+
+def test_pages_rewritten_as_they_were_are_no_change_and_are_read_again_later(tmp_path: Path) -> None:
+    """Between two commits another program may change what was held of them."""
+    path, disk = tmp_path / "x", Counting()
+    path.write_bytes(bytes(8 * PAGE))
+    file = JournaledFile(path, disk)
+    file.write_at(10, memoryview(bytes(4)))
+    file.commit()
+    assert not file.is_changed
+    with path.open("r+b") as other:
+        other.seek(2000)
+        other.write(b"of another")
+    file.write_at(0, memoryview(b"HDF5" * (PAGE // 4)))
+    file._write_pages(last=True)
+    saved = list(journal.records(journal_path(path).read_bytes()))
+    assert saved[0][1][2000:2010] == b"of another"
+    file.roll_back()
+    file.close()
+    assert path.read_bytes()[2000:2010] == b"of another"
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     writes=st.lists(st.tuples(st.integers(0, 5 * PAGE), st.integers(1, 3 * PAGE), st.integers(0, 255)), max_size=8),

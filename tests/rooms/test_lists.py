@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import colonnade as cn
 from colonnade.columns.lists import ListsWriter, WrittenLists
 from colonnade.columns.raw import Companions
 from colonnade.columns.read import ColumnReader
@@ -160,3 +161,30 @@ def test_a_wrong_number_of_offsets_is_refused(file: h5py.File) -> None:
     for name in ("short", "floats"):
         with pytest.raises(FormatError, match="no offsets"):
             ColumnReader(reader.column, LibraryDataset.of(file[name].id), LibraryDataset.of(file["x_values"].id))
+
+
+def test_elements_that_cannot_be_read_are_reported_by_their_own_rows(tmp_path: Path) -> None:
+    """Those of the chunk that is damaged, which are no rows of the column: far more of them may be there."""
+    path = tmp_path / "a.h5"
+    lists = pa.array([[row, row] for row in range(400)], pa.list_(pa.int32()))
+    cn.write(path, {"l": lists}, "t", layout="h5col", columns={"l": cn.column(chunk_rows=64, filters="fletcher32")})
+    with h5py.File(path) as h5:
+        chunk = h5["t/l/VALUES"].id.get_chunk_info(12)
+        assert chunk.chunk_offset == (768,)
+    data = bytearray(path.read_bytes())
+    data[chunk.byte_offset] ^= 1
+    path.write_bytes(data)
+    with cn.open(path) as file:
+        table = file["t"]
+        for ask in (
+            table.to_arrow,
+            table.take([0, 150, 399]).to_arrow,
+            table.take([399, 0]).to_arrow,
+            table[390:].to_arrow,
+        ):
+            with pytest.raises(CorruptError) as caught:
+                ask()
+            assert (caught.value.column, caught.value.path) == ("l (elements)", "/t/l/VALUES")
+            assert caught.value.row is not None and caught.value.row >= 768
+        assert table["l"].to_arrow(errors="missing").null_count == 16
+        assert table[:380].to_arrow().num_rows == 380

@@ -73,7 +73,7 @@ def test_every_way_to_take_them(tmp_path: Path, strings: Any) -> None:
         for found in (table.to_numpy(strings="bytes")["s"], table["s"].to_numpy(strings="bytes")):
             assert found.dtype == "S80" and [text.decode() for text in found.tolist()] == rows
         with pytest.raises(UsageError, match="'numpy', 'objects' or 'bytes'"):
-            table.to_numpy(strings="python")  # type: ignore[arg-type]
+            table.to_numpy(strings="python")
 
 
 def test_what_stays_objects(tmp_path: Path) -> None:

@@ -347,3 +347,15 @@ def test_a_categorical_index(tmp_path: Path) -> None:
     labels: list[Any] = ["b", "a", None, "b", "c"]
     index = pd.CategoricalIndex(labels, categories=["c", "b", "a"], ordered=True, name="label")
     assert_as_pandas_reads(store(tmp_path / "a.h5", "f", pd.DataFrame({"x": range(5)}, index=index)), "f")
+
+
+def test_columns_without_names_of_which_a_file_claims_any_number(tmp_path: Path) -> None:
+    path = store(tmp_path / "a.h5", "x", pd.DataFrame({"a": [1, 2], "b": [3, 4], "c": [0.5, 1.5]}))
+    with h5py.File(path, "r+") as h5:
+        attributes = dict(h5["x/block1_values"].attrs)
+        del h5["x/block1_values"], h5["x/block1_items"], h5["x/axis0"]
+        h5.create_dataset("x/block1_values", (2, 2**40), "i8", chunks=(2, 512)).attrs.update(attributes)
+    with cn.open(path, library="never") as file:
+        table = file["x"]
+        assert len(table) == 2 and table.columns == ["a", "b"]
+        assert "it claims 1,099,511,627,776 columns without names" in str(table.problems)

@@ -69,6 +69,16 @@ def test_compounds_of_rank_1_are_listed_and_nothing_else(path: Path) -> None:
                     file[name]
 
 
+def test_search_indexes_of_h5col_are_not_tables(tmp_path: Path) -> None:
+    """Those of one kind are datasets of records."""
+    cn.write(tmp_path / "a.h5", {"n": [1, 2]}, "events", layout="h5col", index={"n": ["chunk_minmax", "bitmap"]})
+    with cn.open(tmp_path / "a.h5") as file:
+        assert file.h5["events/SEARCH_INDEXES/n__chunk_minmax"].dtype.names
+        assert file.tables() == ["/events"]
+        with pytest.raises(UsageError, match="is a dataset, not a table"):
+            file["events/SEARCH_INDEXES/n__chunk_minmax"]
+
+
 def test_struct_columns_and_search_indexes_are_not_tables(tmp_path: Path) -> None:
     rows = {"p": pa.array([{"x": 1.0}, {"x": 2.0}]), "n": [1, 2]}
     cn.write(tmp_path / "a.h5", rows, "events", index={"n": ["chunk_minmax", "bitmap"]})

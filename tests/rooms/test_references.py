@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import colonnade as cn
+from colonnade.errors import UsageError
 
 from .new_references import write_references
 
@@ -81,6 +82,23 @@ def test_references_to_groups_give_the_group_or_the_table(path: Path, options: A
         assert column[4].read().to_numpy()["x"].tolist() == [1, 2]
         found = list(file["t"][:].dereference("object"))
         assert found[0].tolist() == IMAGE.tolist() and found[1].path == "/folder" and found[4].path == "/other"
+
+
+@in_modes
+def test_a_listed_name_that_leads_to_nothing_is_refused(path: Path, options: Any) -> None:
+    """It is in the group, so that it is not a KeyError: that would be an error of whoever goes through the names."""
+    with h5py.File(path, "r+") as h5:
+        h5["folder/nowhere"] = h5py.SoftLink("/nothing")
+        h5["folder/kind"] = np.dtype("i4")
+    with cn.open(path, **options) as file:
+        reference: Any = file["t"]["object"][1]
+        folder = reference.read()
+        assert list(folder) == ["inner", "kind", "nowhere"] and "nowhere" in folder and 5 not in folder
+        for name in ("kind", "nowhere"):
+            with pytest.raises(UsageError, match=f"cannot open /folder/{name}: it is not an array or a group"):
+                folder[name]
+        with pytest.raises(KeyError):
+            folder["missing"]
 
 
 @in_modes

@@ -83,6 +83,43 @@ def test_the_first_rows_by_an_index_read_little(path: Path) -> None:
     assert asked["plain"] <= 3 and asked["energy"] <= 16 and asked["ts"] <= 3
 
 
+def test_the_first_rows_by_the_bounds_of_chunks_read_few_of_them(tmp_path: Path) -> None:
+    """Chunks whose bounds cannot have one of the first rows are not read; equal keys are in the order of their rows."""
+    path, n_chunks = tmp_path / "x.h5", N // CHUNK
+    chance = np.random.default_rng(2)
+    energy = np.repeat(np.arange(n_chunks) % 7, CHUNK).astype("f8") + chance.random(N) / 2
+    energy[[N - 1, 5, 2 * CHUNK]] = 99.0
+    data = {"ts": np.arange(N), "energy": energy, "plain": np.round(energy), "label": np.zeros(N, "i1")}
+    options = {name: {"chunk_rows": CHUNK, "filters": "none"} for name in data}
+    index = {"energy": "chunk_minmax", "plain": "chunk_minmax"}
+    cn.write(path, data, "t", columns=options, index=index)
+    best = ("energy", "descending")
+    asked = chunks_touched(path, lambda t: t.select("ts", "energy").sort_by(best).head(3).to_arrow())
+    assert asked["energy"] == 3 and asked["ts"] <= 3 and asked["plain"] == 0
+    asked = chunks_touched(path, lambda t: t.select("ts", "energy").sort_by("energy").head(10).to_arrow())
+    assert asked["energy"] <= 2 + n_chunks // 7
+    with cn.open_table(path, trust="always") as table:
+        assert table.sort_by(best).head(3).to_arrow()["ts"].to_pylist() == [5, 2 * CHUNK, N - 1]
+        for by in (best, "energy", ("plain", "descending"), "plain"):
+            order = np.argsort(-data[by[0]] if isinstance(by, tuple) else data[by], kind="stable")
+            found = table.sort_by(by).head(20)
+            assert found.row_numbers().tolist() == order[:20].tolist()
+            assert [used.kind for used in found.explain().indexes_used] == ["chunk_minmax"]
+    with cn.open_table(path, trust="never") as distrusting:
+        assert distrusting.sort_by(best).head(3).explain().indexes_used == []
+
+
+def test_rows_without_a_number_are_not_found_by_the_bounds_of_chunks(tmp_path: Path) -> None:
+    """With fewer numbers than rows asked for, NaN and missing rows follow: the column is read."""
+    values = [None, float("nan"), 2.0, 1.0, *[None] * 60]
+    cn.write(tmp_path / "x.h5", {"x": pa.array(values)}, "t", index={"x": "chunk_minmax"})
+    with cn.open_table(tmp_path / "x.h5", trust="always") as table:
+        assert table.sort_by("x").head(2).row_numbers().tolist() == [3, 2]
+        assert [used.kind for used in table.sort_by("x").head(2).explain().indexes_used] == ["chunk_minmax"]
+        assert table.sort_by("x").head(4).row_numbers().tolist() == [3, 2, 1, 0]
+        assert table.sort_by("x").head(4).explain().indexes_used == []
+
+
 def test_without_an_index_only_the_keys_are_read(path: Path) -> None:
     asked = chunks_touched(path, lambda t: t.sort_by("plain").head(3).to_arrow())
     assert asked["plain"] == N // CHUNK

@@ -193,7 +193,7 @@ def test_datatypes_of_the_facts_page() -> None:
 def test_other_messages_both_ways() -> None:
     for space in (Dataspace((3, 4), (3, None)), Dataspace((7,), (7,))):
         for version in (1, 2):
-            assert decode_dataspace(Fields(encode_dataspace(space, version), "dataspace"), 8) == space
+            assert decode_dataspace(Fields(encode_dataspace(space, version), "dataspace")) == space
     for value in (None, b"\0\0\0\0", b"abc"):
         assert decode_fill(Fields(encode_fill(value), "fill")) == value
     assert encode_fill(b"\0\0\0\0").hex() == "032b0400000000000000" and encode_fill(None).hex() == "030b"

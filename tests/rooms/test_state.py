@@ -29,7 +29,6 @@ STATE = {
     "threads.py _POOLS": "pools of threads belong to the process",
     "threads.py _HERE": "whether this thread belongs to a pool",
     "threads.py _HELD": "h5py's lock belongs to the process; it is not known down here",
-    "layouts/artifactdb/rules.py NOT_SHOWN": "a table that happens to be empty; nothing changes it",
     "h5/datasets.py _SCRATCH_NUMBERS": "names of scratch files in memory, which libhdf5 shares in the process",
 }
 """Containers that change."""
@@ -42,6 +41,7 @@ CACHES = {
     "filters/apply.py _loaded_zlib": "imported once",
     "filters/codecs.py _loaded_libdeflate": "imported once",
     "filters/undo.py scale_offset_form": OF_TYPES,
+    "format/source.py _decode_once": "a function of bytes of messages, which are the key; at most 512 of each",
     "format/global_heap.py _decode_once": "the bytes that are decoded are part of the key; at most 1 MiB of them",
     "h5/capi.py _depth_place": "a property of h5py's lock, of which there is one",
     "h5/datatypes.py _number_type": OF_TYPES,

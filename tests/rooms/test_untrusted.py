@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -267,3 +268,101 @@ def test_more_rows_than_python_counts_are_damage(tmp_path: Path, mode: Any) -> N
         assert len(file["t"]) == 3 and file["t"]["y"].to_arrow().to_pylist() == [1, 2, 3]
         with pytest.raises(FormatError, match=r"9,223,372,036,854,775,808 rows|cannot be opened"):
             file["t"]["x"].to_arrow()
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [("sorted_rows", (2**40,)), ("bitmap", (3, 2**40)), ("chunk_bloom", (2**40, 128)), ("chunk_minmax", (2**40,))],
+)
+def test_what_an_index_claims_after_its_last_row_is_not_gone_through(
+    kind: Any, shape: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Indexes of H5Col may be longer than the column: a claim of any length costs what the column's rows cost."""
+    from colonnade.indexes import base
+
+    path = tmp_path / "a.h5"
+    cn.write(path, {"x": [1, 2, 3] * 20}, "t", layout="h5col", index={"x": kind})
+    with h5py.File(path, "r+") as h5:
+        h5[f"t/SEARCH_INDEXES/x__{kind}"].resize(shape)
+    n_digests: list[int] = []
+    digest = base.digest
+
+    def counted(data: Any) -> str:
+        n_digests.append(len(data))
+        assert len(n_digests) < 100 and sum(n_digests) < 1 << 20
+        return digest(data)
+
+    for module in ("base", "bitmap", "chunk_bloom", "chunk_minmax", "sorted_rows"):
+        monkeypatch.setattr(f"colonnade.indexes.{module}.digest", counted, raising=False)
+    with cn.open(path, library="never") as file:
+        assert file["t"].verify_indexes() == []
+        assert [index.trusted for index in file["t"].indexes] == [True]
+        assert file["t"].where("x == 2").count() == 20
+    assert n_digests
+
+
+def test_values_that_were_never_written_are_not_looked_up_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of a few KB may claim millions of strings, each of them empty."""
+    from colonnade.format.global_heap import GlobalHeap
+
+    n_rows, lists = 200_000, h5py.vlen_dtype("i4")
+    with h5py.File(tmp_path / "a.h5", "w") as h5:
+        group = h5.create_group("t")
+        group.attrs.update({"CLASS": np.bytes_(b"COLUMN_TABLE"), "VERSION": np.bytes_(b"1.0")})
+        group.attrs["column-order"] = np.array([b"text", b"list"])
+        for name, kind in (("text", h5py.string_dtype()), ("list", lists)):
+            group.create_dataset(name, (n_rows,), kind, chunks=(1000,), maxshape=(None,))
+        group["text"][7], group["list"][7] = "seven", [7]
+    n_read: list[bytes] = []
+    read = GlobalHeap.read
+    monkeypatch.setattr(
+        GlobalHeap, "read", lambda self, reference, size: n_read.append(reference) or read(self, reference, size)
+    )
+    with cn.open(tmp_path / "a.h5", library="never") as file:
+        found = file["t"].to_arrow()
+    assert found["text"].to_pylist() == ["seven" if row == 7 else "" for row in range(n_rows)]
+    assert found["list"].to_pylist() == [[7] if row == 7 else [] for row in range(n_rows)]
+    assert len(n_read) < 10
+
+
+@pytest.mark.parametrize(
+    "what", ["nothing", "an empty file", "a folder", "other bytes", "a damaged superblock", "a pipe"]
+)
+def test_what_is_not_hdf5_is_refused_without_libhdf5(what: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    if what == "a folder":
+        path.mkdir()
+    elif what == "a pipe":
+        os.mkfifo(path)
+    elif what != "nothing":
+        with h5py.File(path, "w") as h5:
+            h5["x"] = 1
+        data = path.read_bytes()
+        other = {"other bytes": b"x" * 5000, "a damaged superblock": data[:8] + b"\xff" * 88 + data[96:]}
+        path.write_bytes(other.get(what, b""))
+    code = f"""
+import sys
+import colonnade as cn
+for library in ("never", "auto"):
+    try:
+        cn.open({str(path)!r}, library=library)
+    except (cn.errors.ColonnadeError, FileNotFoundError):
+        print("h5py" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split()[0] == "False" and len(done.stdout.split()) == 2
+
+
+def test_a_directory_of_artifactdb_is_read_without_libhdf5(tmp_path: Path) -> None:
+    cn.write(tmp_path / "frame", {"x": [1, 2], "s": ["a", "b"]}, layout="artifactdb", directory=True)
+    code = f"""
+import sys
+import colonnade as cn
+with cn.open({str(tmp_path / "frame")!r}, library="never") as file:
+    [name] = file.tables()
+    print(file[name].to_arrow().num_rows, "h5py" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["2", "False"]

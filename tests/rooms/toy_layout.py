@@ -6,8 +6,7 @@ from typing import Any
 
 from colonnade.layouts.contract import Layout
 from colonnade.layouts.frame_parts import header_of
-from colonnade.layouts.index_home import PlacedIndex, place_index, remove_index
-from colonnade.layouts.named_indexes import name_index, named_indexes, rename_named
+from colonnade.layouts.named_indexes import NamedIndexes
 from colonnade.model import ColumnInfo, TableInfo
 from colonnade.nodes import attributes
 from colonnade.nodes.elements import dataset_column
@@ -18,9 +17,7 @@ def is_toy(group: Any) -> bool:
 
 
 class Toy:
-    """Satisfies `Describe` and `IndexHome`."""
-
-    place_index, detach_index = staticmethod(place_index), staticmethod(remove_index)
+    """Satisfies `Describe`."""
 
     def describe(self, group: Any, path: str) -> TableInfo:
         datasets = [child.name for child in group.children() if child.kind == "dataset"]
@@ -30,20 +27,6 @@ class Toy:
     def open_column(self, group: Any, column: ColumnInfo) -> tuple[Any, Any]:
         return group.open_dataset(column.name), None
 
-    def unread_attributes(self, _group: Any) -> dict[str, object]:
-        return {}
 
-    def search_indexes(self, group: Any, info: TableInfo) -> list[PlacedIndex]:
-        return named_indexes(group, info, group.open_dataset)
-
-    def attach_index(self, group: Any, column: str, kind_word: str, dataset: Any) -> None:
-        name_index(column, kind_word, dataset, group.open_dataset(column))
-
-    def confirm_indexes(self, group: Any, indexes: Any) -> None:
-        """Nothing to declare."""
-
-    def rename_indexes(self, group: Any, info: TableInfo, column: str, new_name: str) -> None:
-        rename_named(group, self.search_indexes(group, info), column, new_name)
-
-
-TOY = Layout("toy", is_table=is_toy, load_reading=Toy, load_indexes=Toy, group_attributes=("toy",))
+INDEXES = NamedIndexes(lambda group, column, _info: group.open_dataset(column))
+TOY = Layout("toy", is_toy, {"describe": Toy(), "search": INDEXES}.get, group_attributes=("toy",))

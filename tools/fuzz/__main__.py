@@ -13,7 +13,6 @@ import argparse
 import contextlib
 import itertools
 import os
-import shutil
 import signal
 import sys
 import tempfile
@@ -34,6 +33,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
     parser.add_argument("--found", type=Path, default=Path("fuzz-found"), help="folder for what shows a fault")
     parser.add_argument("--state", type=Path, help="folder that keeps the tally, to go on from it another time")
+    parser.add_argument("--plainly", action="store_true", help='only the readers without libhdf5 (library="never")')
     parser.add_argument("--make", type=int, help="only make this file, into --found")
     parser.add_argument("--seeds", action="store_true", help="only read the good files")
     parser.add_argument("--one", type=Path, help="read this file only, here")
@@ -92,7 +92,7 @@ def _jobs(asked: argparse.Namespace, folder: Path, begun: float) -> list[Path]:
 
 
 def _job(asked: argparse.Namespace, folder: Path, result: Path, job: int, begun: float) -> None:
-    campaign = Campaign(folder, asked.found, asked.seed)
+    campaign = Campaign(folder, asked.found, asked.seed, asked.plainly)
     if result.exists():
         campaign.tally = merged([result])
     result.parent.mkdir(parents=True, exist_ok=True)
@@ -113,7 +113,7 @@ def _without_a_tally(asked: argparse.Namespace) -> int:
     """Every good file read, or one file of a seed made again."""
     with tempfile.TemporaryDirectory(prefix="colonnade-fuzz-", dir=_fast_folder()) as folder:
         Path(folder).chmod(0o755)  # children are nobody
-        campaign = Campaign(Path(folder) / "0", asked.found, asked.seed)
+        campaign = Campaign(Path(folder) / "0", asked.found, asked.seed, asked.plainly)
         campaign.prepare()
         if asked.seeds:
             campaign.read_seeds(seed.name for seed in campaign.seeds)
@@ -128,11 +128,11 @@ def _read_one(path: Path) -> int:
     data = path.read_bytes()
     folder = Path(tempfile.mkdtemp(prefix="colonnade-fuzz-one-", dir=_fast_folder()))
     import_everything(folder / "warm")
-    shutil.rmtree(folder / "warm")
     import_library()
     from tools.fuzz.library_readers import read_with_library  # late: it loads h5py
 
-    folder.chmod(0o777)
+    for place in (folder, folder / "warm"):
+        place.chmod(0o777)
     drop_rights()
     one = folder / "one.h5"
     one.write_bytes(data)

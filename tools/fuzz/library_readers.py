@@ -53,7 +53,7 @@ def _as_usual(path: Path, answers: Answers) -> None:
 
     def read() -> None:
         with cn.open(path, n_threads=1) as file:
-            usual.columns.extend(read_tables(file, usual, Turn(rest_of_table=False)))
+            usual.columns.extend(read_tables(file, usual, Turn(rest_of_table=False, as_users=False)))
 
     usual.ask("open", read)
     answers.bugs.extend(bug for bug in usual.bugs if bug not in answers.bugs)

@@ -21,9 +21,9 @@ from colonnade.nodes.paths import is_dataset, join_path
 from tools.fuzz.answers import Answers
 from tools.fuzz.beside import read_sparse
 from tools.fuzz.turns import ALL, Turn
+from tools.fuzz.usage import is_index_file, list_objects, plain, read_as_asked, search_elsewhere, use_table
 
 MOST_ROWS = 20_000  # of a table that is read whole; of a longer one, some rows
-MOST_TABLES = 6
 MOST_COLUMNS = 12
 _MOST_OBJECTS, _MOST_ATTRIBUTES = 40, 20
 _MOST_ELEMENTS = 1 << 16  # of an array that is read whole
@@ -38,8 +38,16 @@ def read_plainly(path: Path, turn: Turn = ALL) -> Answers:
     def read() -> None:
         with cn.open(path, n_threads=1, library="never") as file:
             answers.columns.extend(read_tables(file, answers, turn))
+            if turn.other_layouts:
+                read_as_asked(file, answers, turn)
+            if turn.check_plainly:
+                answers.ask("check plainly", lambda: len(cn.check(file, deep=turn.deep)))
+            if turn.as_users:
+                list_objects(file, answers)
             if turn.walk:
                 answers.ask("objects", lambda: _objects(file, answers) and None)
+            if is_index_file(file, answers):
+                search_elsewhere(path, answers)
             if turn.walk_sparse:
                 read_sparse(file, path, answers, turn)
 
@@ -51,7 +59,9 @@ def read_plainly(path: Path, turn: Turn = ALL) -> Answers:
 
 def read_tables(file: Any, answers: Answers, turn: Turn) -> Iterator[tuple[str, str]]:
     """Ask every table; the columns that were read, each with its table."""
-    for name in (answers.ask("tables", file.tables) or [])[:MOST_TABLES]:
+    names = answers.ask("tables", file.tables) or []
+    first = 0 if len(names) <= turn.most_tables else turn.column % (len(names) - turn.most_tables + 1)
+    for name in names[first : first + turn.most_tables]:
         table = answers.ask_for(f"{name} open", lambda name=name: file[name])  # type: ignore[misc]
         if table is not None:
             yield from ((name, column) for column in _table(table, name, answers, turn))
@@ -122,6 +132,8 @@ def _table(table: Any, name: str, answers: Answers, turn: Turn) -> list[str]:
     for at, column in enumerate(chosen):
         searched = turn.every_column or at == turn.column % len(chosen)
         _column(table, f"{name} {column}", column, n_rows, answers, searched, turn)
+    if turn.as_users:
+        use_table(table, name, answers)
     if turn.rest_of_table:
         answers.ask(f"{name} head", lambda: [python_values(c) for c in table.head(3).to_arrow().columns])
         if n_rows <= MOST_ROWS:
@@ -150,7 +162,9 @@ def _facts(column: Any) -> Any:
 
 
 def _short(array: Any) -> Any:
-    return None if array is None else (array.shape, str(array.dtype), np.asarray(array).tobytes()[:64])
+    if not isinstance(array, np.ndarray):
+        return plain(array)
+    return array.shape, str(array.dtype), np.asarray(array).tobytes()[:64]
 
 
 def rows_of(query: Any, n_rows: int) -> list[Any]:

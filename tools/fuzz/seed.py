@@ -17,7 +17,7 @@ class Seed:
     summed: tuple[tuple[int, int], ...]  # those of the covered that only fletcher32 covers, which is easily misled
 
 
-FAMILIES = {"made": 5, "kit": 3, "foreign": 1, "sparse": 2, "elements": 2}
+FAMILIES = {"made": 5, "kit": 3, "foreign": 3, "sparse": 2, "elements": 2, "layouts": 6, "h5col": 2}
 """Families of seeds, and the share of each among the files."""
 
 

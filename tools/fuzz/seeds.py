@@ -21,6 +21,7 @@ import colonnade as cn
 from colonnade.anndata.values import Categorical, Nullable
 from colonnade.errors import ColonnadeError
 from colonnade.sparse import find_sparse
+from tools.fuzz.layout_seeds import MAKERS as LAYOUT_MAKERS
 from tools.fuzz.seed import Seed
 
 TESTS = Path(__file__).resolve().parents[2] / "tests"
@@ -31,8 +32,12 @@ _SAMPLES = {
     "kit": "conformance",
     "sparse": "golden/sparse",
     "elements": "golden/anndata",
+    "h5col": "golden/h5col",
+    "layouts": "golden/nwb",
 }
-LARGEST = 64 << 10  # bytes of a foreign sample: larger ones cost time and show little more
+_ENDINGS = (".h5", ".h5ad", ".hdf5", ".nwb", ".mat")
+LARGEST = 64 << 10  # bytes of a sample: larger ones cost time and show little more
+_LARGE = ("session.nwb", "wrong_3_hostile.h5", "07_indexes.h5")  # and these, of whose kind there is no smaller one
 SIGNATURES = (
     b"TREE", b"SNOD", b"HEAP", b"GCOL", b"OHDR", b"OCHK", b"FRHP", b"FHDB", b"FHIB", b"BTHD", b"BTLF", b"BTIN",
     b"FSHD", b"FSSE", b"SMTB", b"FAHD", b"FADB", b"EAHD", b"EAIB", b"EASB", b"EADB",
@@ -288,6 +293,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "sparse-structured": _sparse("structured", "fletcher32"), "sparse-prototype": _sparse("prototype", None),
     "sparse-line": _sparse("sectioned", None, (500,)), "sparse-cube": _sparse("sectioned", "deflate", (8, 9, 10)),
     **{f"text-{filters}": _text(filters) for filters in ("none", "shuffle+deflate", "zstd")},
+    **LAYOUT_MAKERS,
 }  # fmt: skip
 
 
@@ -300,8 +306,9 @@ def make_seeds(folder: Path) -> list[Path]:
         make(path)
         found.append(path)
     for family, place in _SAMPLES.items():
-        for sample in sorted((TESTS / place).rglob("*.h5*")):
-            if sample.suffix in (".h5", ".h5ad") and sample.stat().st_size <= LARGEST:
+        samples = [path for path in sorted((TESTS / place).rglob("*")) if path.suffix in _ENDINGS]
+        for sample in samples:
+            if sample.stat().st_size <= LARGEST or sample.name in _LARGE:
                 name = sample.parent.name if sample.stem in ("x", "basic_columns") else sample.stem
                 found.append(folder / f"{family}-{name}.h5")
                 shutil.copy(sample, found[-1])

@@ -6,7 +6,7 @@ without libhdf5. What is said here is the rest; see docs/fuzzing.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,11 @@ class Turn:
     rest_of_table: bool = True
     walk_sparse: bool = True
     rest_of_sparse: bool = True
+    most_tables: int = 64
+    as_users: bool = True
+    other_layouts: bool = True
+    every_layout: bool = True
+    check_plainly: bool = True
     column: int = 0
     # in a process that has loaded h5py
     by_library: bool = True
@@ -47,14 +52,27 @@ class Turn:
 ALL = Turn()
 
 
+def without_library(turn: Turn) -> Turn:
+    """The same, without the readers that need a process with libhdf5."""
+    return replace(
+        turn, by_library=False, auto=False, check=False, elements=False, commands=(), change=False, repairs=False
+    )
+
+
 def turn_of(number: int, only_rows: bool, family: str) -> Turn:
     """The turn of a file. `only_rows`: only bytes of chunks were changed, so that the library is held against us."""
+    is_of_layouts = family in ("layouts", "foreign", "h5col")
     return Turn(
-        walk=number % 2 == 0,
+        walk=number % 4 == 0,
         every_column=number % 12 == 2,
         rest_of_table=number % 8 == 4,
         walk_sparse=family == "sparse" or number % 6 == 1,
         rest_of_sparse=number % 5 == 3,
+        most_tables=2,
+        as_users=number % (6 if is_of_layouts else 12) == 1,
+        other_layouts=number % (6 if is_of_layouts else 12) == 3,
+        every_layout=False,
+        check_plainly=number % (6 if is_of_layouts else 12) == 2,
         column=number // 7,
         by_library=only_rows or number % 8 == 1,
         auto=number % 8 == 6,

@@ -7,19 +7,24 @@ whose categories are `<field>_categories` in uns; obsm and varm are compounds to
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from colonnade.anndata.source import Element
-from colonnade.anndata.values import Categorical, Members
+from colonnade.anndata.values import Categorical, ElementValue, Members
 from colonnade.exchange.pandas_arrays import make_frame
 from colonnade.layouts.foreign_hints import FRAMES
 from colonnade.layouts.foreign_tables import CodedField, frame_columns, read_frame
 from colonnade.nodes import Dataset
 from colonnade.nodes.members import GroupMember, is_array
 
-ReadElement = Callable[[Element], Any]
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow as pa
+    from pandas.api.extensions import ExtensionArray
+
+    ReadElement = Callable[[Element], ElementValue]
 COMPOUNDS = ("obsm", "varm", "raw.varm")
 NEIGHBORS = ("connectivities", "distances")
 
@@ -27,7 +32,7 @@ NEIGHBORS = ("connectivities", "distances")
 def old_members(element: Element, read: ReadElement, pandas: bool) -> Members:
     """The members of an AnnData object written by 0.7 or earlier, under the names they have today."""
 
-    def read_member(now: Element, name: str) -> Any:
+    def read_member(now: Element, name: str) -> ElementValue:
         stored = now.names
         if name == "raw" and "raw" not in stored:
             return _raw_members(element, read, pandas)
@@ -61,7 +66,7 @@ def _raw_members(element: Element, read: ReadElement, pandas: bool) -> Members:
     )
 
 
-def _member(element: Element, name: str, read: ReadElement, pandas: bool) -> Any:
+def _member(element: Element, name: str, read: ReadElement, pandas: bool) -> ElementValue:
     member = element.member(name)
     is_compound = bool(_fields(member.node))
     if name in FRAMES and is_compound:
@@ -92,7 +97,7 @@ def _neighbors(element: Element) -> dict[str, Element]:
     return {name: graph for name, graph in graphs.items() if graph is not None and not graph.node.is_dataset}
 
 
-def _frame(dataset: Dataset, uns: GroupMember | None, pandas: bool) -> Any:
+def _frame(dataset: Dataset, uns: GroupMember | None, pandas: bool) -> pa.Table | pandas.DataFrame:
     """A compound dataset as a pyarrow.Table or a pandas frame; its first field holds the row names."""
     if not pandas:
         return read_frame(dataset, uns)
@@ -103,5 +108,5 @@ def _frame(dataset: Dataset, uns: GroupMember | None, pandas: bool) -> Any:
     return make_frame(arrays, index, index_name)
 
 
-def _in_pandas(column: np.ndarray | CodedField) -> Any:
+def _in_pandas(column: np.ndarray | CodedField) -> np.ndarray | ExtensionArray:
     return Categorical(column.codes, column.categories).to_pandas() if isinstance(column, CodedField) else column

@@ -6,9 +6,9 @@ None of these packages is imported here: an object can only come from a package 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +22,18 @@ from colonnade.nodes.arrays import StreamedArray
 from colonnade.nodes.attributes import read_text
 from colonnade.table import Query, Table
 
+if TYPE_CHECKING:
+    import anndata
+    import pandas
+    from scipy.sparse import csc_matrix, csr_matrix
+
+
+FrameColumn = np.ndarray | Categorical | Nullable
 _SCHEDULER = "threads"  # HDF5 handles cannot be sent to other processes
 _MAPPINGS = ("obsm", "varm", "obsp", "varp", "layers", "uns")
 
 
-def anndata_members(value: Any) -> dict[str, Any] | None:
+def anndata_members(value: object) -> dict[str, object] | None:
     """The members of an AnnData object in the order anndata writes them; None for any other object."""
     anndata = sys.modules.get("anndata")
     if anndata is None or not isinstance(value, anndata.AnnData):
@@ -37,22 +44,22 @@ def anndata_members(value: Any) -> dict[str, Any] | None:
     return {**members, "raw": value.raw}
 
 
-def _mapping_members(mapping: Any) -> dict[str, Any]:
+def _mapping_members(mapping: Mapping[str | None, object]) -> dict[str, object]:
     """The members of an AnnData mapping except X, which since 0.13 is the layer named None."""
     return {name: inner for name, inner in mapping.items() if name is not None}
 
 
-def is_raw(value: object) -> bool:
+def is_raw(value: object) -> TypeGuard[anndata.Raw]:
     """Whether this is the `raw` of an AnnData object."""
     anndata = sys.modules.get("anndata")
     return anndata is not None and isinstance(value, anndata.Raw)
 
 
-def raw_members(value: Any) -> dict[str, Any]:
+def raw_members(value: anndata.Raw) -> dict[str, object]:
     return {"X": value.X, "var": _annotation(value.var), "varm": dict(value.varm)}
 
 
-def _annotation(frame: Any) -> Any:
+def _annotation(frame: pandas.DataFrame) -> pandas.DataFrame:
     """obs or var as anndata writes it: an object column with missing strings becomes a categorical."""
     if is_lazy_frame(frame):
         return frame
@@ -65,7 +72,7 @@ def is_lazy_frame(value: object) -> bool:
     return type(value).__name__ == "Dataset2D" and type(value).__module__.startswith("anndata.")
 
 
-def backed_matrix(value: Any) -> Any | None:
+def backed_matrix(value: object) -> csr_matrix | csc_matrix | None:
     """The sparse matrix of a file-backed AnnData object, read into memory; None for any other object."""
     anndata = sys.modules.get("anndata")
     if anndata is None or not isinstance(value, (anndata.abc.CSRDataset, anndata.abc.CSCDataset)):
@@ -73,14 +80,14 @@ def backed_matrix(value: Any) -> Any | None:
     return value.to_memory()
 
 
-def array_of_api(value: Any) -> Any | None:
+def array_of_api(value: object) -> np.ndarray | None:
     """An array of a library that follows the array API (such as JAX) as a NumPy array; None for any other object."""
     if isinstance(value, np.generic) or not callable(getattr(value, "__array_namespace__", None)):
         return None
     return np.asarray(value)
 
 
-def dask_array(value: Any) -> Any | None:
+def dask_array(value: object) -> StreamedArray | np.ndarray | csr_matrix | csc_matrix | None:
     """A dask array, to be computed block by block, or at once if it is sparse or holds objects; None if not dask."""
     dask = sys.modules.get("dask.array")
     if dask is None or not isinstance(value, dask.Array):
@@ -89,16 +96,18 @@ def dask_array(value: Any) -> Any | None:
     if not is_plain or not value.shape or np.isnan(value.shape).any():  # block lengths may be unknown
         return _with_wide_indices(value.compute(scheduler=_SCHEDULER))
 
-    def blocks() -> Iterator[tuple[tuple[slice, ...], Any]]:
+    def blocks() -> Iterator[tuple[tuple[slice, ...], np.ndarray]]:
         for part in dask.core.slices_from_chunks(value.chunks):
             yield part, np.asarray(value[part].compute(scheduler=_SCHEDULER))
 
     return StreamedArray(tuple(value.shape), value.dtype, blocks)
 
 
-def _with_wide_indices(value: Any) -> Any:
+def _with_wide_indices(
+    value: np.ndarray | csr_matrix | csc_matrix,
+) -> np.ndarray | csr_matrix | csc_matrix:
     """The value; the index arrays of a sparse matrix become int64, as anndata stores those of dask arrays."""
-    if getattr(value, "format", None) not in ("csr", "csc"):
+    if isinstance(value, np.ndarray) or getattr(value, "format", None) not in ("csr", "csc"):
         return value
     matrix = copy(value)  # the value may be a block that the caller still uses
     matrix.indices, matrix.indptr = (index.astype(np.int64, copy=False) for index in (value.indices, value.indptr))
@@ -111,7 +120,7 @@ def only_plain_strings() -> bool:
     In anndata 0.12 the default is False and means that pandas strings are refused, so a default does not count.
     """
     settings = _settings()
-    return hasattr(settings, "model_fields_set") and settings.allow_write_nullable_strings is False
+    return hasattr(settings, "model_fields_set") and getattr(settings, "allow_write_nullable_strings", None) is False
 
 
 def are_indices_narrow() -> bool:
@@ -119,7 +128,7 @@ def are_indices_narrow() -> bool:
     return getattr(_settings(), "write_csr_csc_indices_with_min_possible_dtype", False) is True
 
 
-def _settings() -> Any:
+def _settings() -> object:
     """The settings of anndata; None if nobody has imported it."""
     return getattr(sys.modules.get("anndata"), "settings", None)
 
@@ -135,7 +144,7 @@ def awkward_buffers(value: object) -> AwkwardBuffers | None:
     return AwkwardBuffers(form.to_json(), int(length), {name: np.asarray(buffer) for name, buffer in buffers.items()})
 
 
-def arrow_frame(value: Any, where: str) -> FrameParts | None:
+def arrow_frame(value: object, where: str) -> FrameParts | None:
     """A colonnade or Arrow table as the parts of a frame. Its index is the first label, or else the row numbers."""
     labels: list[str] = []
     both: set[str] = set()  # labels that are also columns
@@ -151,7 +160,7 @@ def arrow_frame(value: Any, where: str) -> FrameParts | None:
     if not isinstance(value, pa.Table):
         return None
     name = next((label for label in labels if label in value.column_names), None)
-    index: Any = np.arange(value.num_rows)
+    index: FrameColumn = np.arange(value.num_rows)
     if name is not None:
         index = _nullable(arrow_column(value[name], f"{where}/{name}"), masked.get(name))
     names = [column for column in value.column_names if column != name or column in both]
@@ -167,9 +176,9 @@ def _na_value(table: Table, name: str) -> NaValue:
     return "NaN" if group is not None and read_text(group, "na-value") == "NaN" else "NA"
 
 
-def _nullable(column: Any, na_value: NaValue | None) -> Any:
+def _nullable(column: FrameColumn, na_value: NaValue | None) -> FrameColumn:
     """The column, with a mask if it is stored with one (`na_value` is not None)."""
-    if na_value is None:
+    if na_value is None or isinstance(column, Categorical):
         return column
     if isinstance(column, Nullable):
         return replace(column, na_value=na_value)
@@ -183,7 +192,7 @@ def refuse_broken(table: Table) -> None:
         raise FormatError(f"{wrong.path}: {wrong.message}", path=wrong.path)
 
 
-def arrow_column(value: pa.Array | pa.ChunkedArray, where: str) -> Any:
+def arrow_column(value: pa.Array | pa.ChunkedArray, where: str) -> FrameColumn:
     """An Arrow array as a NumPy array, a Categorical or a Nullable."""
     array = value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
     kind = array.type

@@ -12,7 +12,7 @@ from dataclasses import field
 from functools import partial
 from math import prod
 from numbers import Number
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -41,6 +41,9 @@ from colonnade.exchange.pandas_arrays import CategoricalParts, FrameParts, Nulla
 from colonnade.model import is_utf8
 from colonnade.nodes.arrays import StreamedArray, boxes, read_part
 from colonnade.opening import is_of_h5py
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_matrix, csr_matrix
 
 DEEPEST_MAPPING = 64
 _BLOCK_BYTES = 8 << 20  # of a dataset that is copied
@@ -180,7 +183,7 @@ def _plan_array(value: object, where: str, depth: int) -> Planned | None:
     return PlannedArray(value, _marks("array", "0.2.0"))
 
 
-def _plan_masked(value: Any, where: str, depth: int) -> Planned:
+def _plan_masked(value: np.ma.MaskedArray, where: str, depth: int) -> Planned:
     """The plan for a masked array. anndata would drop the mask; here it is stored, or the array is refused."""
     mask = np.ma.getmaskarray(value)
     if not mask.any() and value.dtype.kind not in "iubO":
@@ -234,7 +237,7 @@ def _planned_records(value: np.ndarray, where: str) -> np.ndarray:
     return records
 
 
-def _plan_dataset(value: Any, where: str, depth: int) -> Planned | None:
+def _plan_dataset(value: object, where: str, depth: int) -> Planned | None:
     """The plan for an h5py dataset: numbers are copied block by block, anything else is read first."""
     if not is_of_h5py(value) or not hasattr(value, "shape"):
         return None
@@ -351,11 +354,10 @@ def _planned_nullable(value: Nullable, where: str) -> PlannedGroup:
     return PlannedGroup(members, {**_marks(kind, "0.1.0"), **na})
 
 
-def _plan_sparse(value: Any, where: str, _depth: int) -> Planned | None:
+def _plan_sparse(value: object, where: str, _depth: int) -> Planned | None:
     if isinstance(value, SparseMatrix):
         value = value.to_scipy()
-    scipy_sparse = sys.modules.get("scipy.sparse")
-    if scipy_sparse is None or not scipy_sparse.issparse(value):
+    if not _is_sparse(value):
         return None
     if value.format not in ("csr", "csc") or value.ndim != 2:
         raise DataError(f"AnnData stores CSR and CSC, not {value.format}. Call tocsr() first.", path=where)
@@ -368,6 +370,11 @@ def _plan_sparse(value: Any, where: str, _depth: int) -> Planned | None:
     return PlannedGroup(members, _marks(f"{value.format}_matrix", "0.1.0", shape=shape))
 
 
+def _is_sparse(value: object) -> TypeGuard[csr_matrix | csc_matrix]:
+    scipy_sparse = sys.modules.get("scipy.sparse")
+    return scipy_sparse is not None and scipy_sparse.issparse(value)
+
+
 def _in_narrowest_type(indices: np.ndarray, n_minor: int) -> np.ndarray:
     """The indices of a matrix in the type that anndata chooses, if its setting asks for that; otherwise unchanged."""
     if not are_indices_narrow():
@@ -375,7 +382,7 @@ def _in_narrowest_type(indices: np.ndarray, n_minor: int) -> np.ndarray:
     return indices.astype(next(kind for kind in ("u1", "u2", "u4", "u8") if n_minor <= np.iinfo(kind).max))
 
 
-def _check_sparse(value: Any, where: str) -> None:
+def _check_sparse(value: csr_matrix | csc_matrix, where: str) -> None:
     """Check the arrays of a SciPy matrix, which SciPy itself does not do."""
     n_major, n_minor = value.shape if value.format == "csr" else value.shape[::-1]
     starts, indices = value.indptr, value.indices

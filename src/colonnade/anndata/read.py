@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import field
-from typing import Any, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from colonnade.anndata import legacy
 from colonnade.anndata.objects import refuse_broken
 from colonnade.anndata.source import Element, ElementSource, FileSource, H5Source
 from colonnade.anndata.sparse_matrix import SparseMatrix
-from colonnade.anndata.values import AwkwardBuffers, Categorical, Members, Nullable
+from colonnade.anndata.values import AwkwardBuffers, Categorical, ElementValue, Members, Nullable
 from colonnade.dataclass import dataclass, replace
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.exchange.pandas_arrays import make_frame
@@ -30,14 +30,21 @@ from colonnade.nodes.members import GroupMember
 from colonnade.nodes.paths import is_dataset
 from colonnade.opening import is_of_h5py
 from colonnade.pager.options import Target
-from colonnade.table import File
+from colonnade.table import File, Table
 from colonnade.table import open as open_file
+
+if TYPE_CHECKING:
+    import awkward
+    from pandas import Categorical as PandasCategorical
+    from pandas import DataFrame
+    from pandas.api.extensions import ExtensionArray
+
 
 DEEPEST_GROUP = 64  # nested groups
 _BEGUN = object()  # marks an object that is being read
 
 
-def read_element(source: Target | File | H5Node, name: str | None = None, *, pandas: bool = False) -> Any:
+def read_element(source: Target | File | H5Node, name: str | None = None, *, pandas: bool = False) -> ElementValue:
     """Read an AnnData element of an `.h5ad` file, such as "X", "obs" or "uns/colors".
 
     source: a path, an open File, or anything else `open` takes; or a group or dataset of h5py (`file.h5["obs"]`), which
@@ -66,11 +73,11 @@ def read_element(source: Target | File | H5Node, name: str | None = None, *, pan
     (2, 3)
     """
     if is_of_h5py(source):
-        return read_at(H5Source(cast("H5Node", source)), "" if name is None else name.strip("/"), pandas)
+        return read_at(H5Source(source), "" if name is None else name.strip("/"), pandas)
     if isinstance(source, File):
         source._check_open()
         return read_at(FileSource(source), source._absolute(name or ""), pandas)
-    file = open_file(cast("Target", source))
+    file = open_file(source)
     elements = FileSource(file)
     try:
         return read_at(elements, file._absolute(name or ""), pandas)
@@ -79,12 +86,12 @@ def read_element(source: Target | File | H5Node, name: str | None = None, *, pan
             file.close()
 
 
-def read_at(source: ElementSource, path: str, pandas: bool = False) -> Any:
+def read_at(source: ElementSource, path: str, pandas: bool = False) -> ElementValue:
     """The element at a path of a source, from one commit."""
     return source.consistent(lambda: element_value(Element.at(source, path), pandas))
 
 
-def element_value(element: Element, pandas: bool = False) -> Any:
+def element_value(element: Element, pandas: bool = False) -> ElementValue:
     """The value of an element, as `read_element` returns it; the caller reads one commit."""
     return _Reading(pandas).read(element)
 
@@ -97,7 +104,7 @@ class _Reading:
     depth: int = 0
     done: dict[int, object] = field(default_factory=dict)
 
-    def read(self, element: Element) -> Any:
+    def read(self, element: Element) -> ElementValue:
         node = element.node
         address = node.address
         if address is None:
@@ -110,7 +117,7 @@ class _Reading:
             raise UnsupportedError(message, feature="groups that contain themselves", path=node.path)
         return self.done[address]
 
-    def _read(self, element: Element) -> Any:
+    def _read(self, element: Element) -> ElementValue:
         node = element.node
         kind = encoding_of(node)
         if kind == (None, None):
@@ -134,13 +141,13 @@ class _Reading:
             raise UnsupportedError(message, feature="groups that are nested too deeply", path=path)
         return replace(self, depth=self.depth + 1)
 
-    def one_member(self, element: Element) -> Any:
+    def one_member(self, element: Element) -> ElementValue:
         """A member of a group whose members are read one by one, so `done` starts empty."""
         return replace(self, done={}).read(element)
 
     # -- groups --
 
-    def mapping(self, element: Element) -> dict[str, Any]:
+    def mapping(self, element: Element) -> dict[str, ElementValue]:
         inside = self.below(element)
         return {name: inside.read(element.member(name)) for name in element.names}
 
@@ -156,7 +163,7 @@ class _Reading:
     def sparse(self, element: Element) -> SparseMatrix:
         return SparseMatrix(element)
 
-    def frame(self, element: Element) -> Any:
+    def frame(self, element: Element) -> Table | DataFrame:
         table = element.table()
         if not self.pandas:
             element.source.is_kept = True
@@ -168,14 +175,16 @@ class _Reading:
         columns = {column.name: arrays[column.name] for column in info.columns}
         return make_frame(columns, index, None if info.index_name == "_index" else info.index_name)
 
-    def categorical(self, element: Element) -> Any:
+    def categorical(self, element: Element) -> Categorical | PandasCategorical:
         categories = _in_numpy(_Reading(False, self.below(element).depth).read(element.member("categories")))
         ordered = read_flag(element.node, "ordered")
         if ordered is None:
             raise FormatError(f"{element.node.path} has no flag `ordered`", path=element.node.path)
         return self._made_categorical(element.member("codes").dataset, categories, ordered)
 
-    def _made_categorical(self, dataset: Dataset, categories: np.ndarray, ordered: bool) -> Any:
+    def _made_categorical(
+        self, dataset: Dataset, categories: np.ndarray, ordered: bool
+    ) -> Categorical | PandasCategorical:
         codes = _flat(dataset, "codes")
         if codes.dtype.kind not in "iu" or categories.ndim != 1:
             raise FormatError(f"{dataset.path} holds {codes.dtype}, not integer codes", path=dataset.path)
@@ -192,7 +201,7 @@ class _Reading:
         categorical = Categorical(codes, categories, ordered)
         return categorical.to_pandas() if self.pandas else categorical
 
-    def nullable(self, element: Element) -> Any:
+    def nullable(self, element: Element) -> Nullable | ExtensionArray:
         path, values = element.node.path, element.member("values").dataset
         mask = _flat(element.member("mask").dataset, "mask")
         read = _flat(values, "values")
@@ -204,7 +213,7 @@ class _Reading:
         nullable = Nullable(read, mask, "NaN" if read_text(element.node, "na-value") == "NaN" else "NA")
         return nullable.to_pandas() if self.pandas else nullable
 
-    def awkward(self, element: Element) -> Any:
+    def awkward(self, element: Element) -> AwkwardBuffers | awkward.Array:
         node = element.node
         form, length = read_text(node, "form"), read_integers(node, "length")
         if form is None or length is None or len(length) != 1 or length[0] < 0:
@@ -219,7 +228,7 @@ class _Reading:
 
     # -- datasets --
 
-    def array(self, element: Element) -> Any:
+    def array(self, element: Element) -> np.ndarray:
         return read_part(element.dataset)
 
     def strings(self, element: Element) -> np.ndarray:
@@ -230,7 +239,7 @@ class _Reading:
             raise FormatError(f"{path} holds {read.dtype}, not text", path=path)
         return read
 
-    def scalar(self, element: Element) -> Any:
+    def scalar(self, element: Element) -> ElementValue:
         shape, path = element.dataset.shape, element.node.path
         if shape != ():
             raise FormatError(f"{path} has the shape {shape}, but a scalar has the shape ()")
@@ -253,7 +262,7 @@ class _Reading:
 
     # -- objects of anndata 0.7 and earlier --
 
-    def _unmarked(self, element: Element) -> Any:
+    def _unmarked(self, element: Element) -> ElementValue:
         if not element.node.is_dataset:
             return self._unmarked_group(element)
         dataset = element.dataset
@@ -262,7 +271,7 @@ class _Reading:
         categories = self._legacy_categories(dataset)
         return read_plain(dataset) if categories is None else self._made_categorical(dataset, *categories)
 
-    def _unmarked_group(self, element: Element) -> Any:
+    def _unmarked_group(self, element: Element) -> ElementValue:
         if read_text(element.node, "h5sparse_format") is not None or is_tenx(element.group):
             return SparseMatrix(element)
         if {"obs", "var"} <= set(element.names):
@@ -302,7 +311,7 @@ def _in_numpy(value: object) -> np.ndarray:
     return array
 
 
-def _in_pandas(value: Any) -> Any:
+def _in_pandas(value: object) -> object:
     """The value as a pandas column: records become one object per row."""
     if isinstance(value, np.ndarray) and value.dtype.names is not None:
         return value.astype(object)

@@ -6,9 +6,10 @@ that is too large would make it write outside its buffers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -22,7 +23,12 @@ from colonnade.nodes.attributes import read_integers, read_text
 from colonnade.nodes.members import find_member, is_array, open_member
 from colonnade.selection import integers
 
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array, csc_matrix, csr_array, csr_matrix
+
 T = TypeVar("T")
+LineNumbers = Sequence[int] | np.ndarray
+LinePart = int | np.integer | slice
 
 
 def _form_of(group: Group) -> tuple[str, tuple[int, int]]:
@@ -110,7 +116,7 @@ class StoredMatrix:
             wrong = int(np.argmax((indices < 0) | (indices >= self.n_minor)))
             raise self._corrupt("indices", f"numbers from 0 to {self.n_minor - 1}", int(indices[wrong]))
 
-    def block(self, major: np.ndarray, minor: np.ndarray | range | None) -> Any:
+    def block(self, major: np.ndarray, minor: np.ndarray | range | None) -> csr_matrix | csc_matrix:
         """These rows of CSR (or columns of CSC), restricted to `minor` along the other axis; None: all of that."""
         if minor is None:
             return self.take(major)
@@ -122,7 +128,7 @@ class StoredMatrix:
             return parts[0]
         return (_scipy_sparse().vstack if self.format == "csr" else _scipy_sparse().hstack)(parts, format=self.format)
 
-    def take(self, lines: np.ndarray) -> Any:
+    def take(self, lines: np.ndarray) -> csr_matrix | csc_matrix:
         """These rows of CSR, or columns of CSC, as a SciPy matrix."""
         starts = self.starts
         begins, ends = starts[lines], starts[lines + 1]
@@ -246,7 +252,7 @@ class SparseMatrix:
         """
         return self._read(lambda stored: stored.stored_elements(start, stop))
 
-    def to_scipy(self) -> Any:
+    def to_scipy(self) -> csr_matrix | csc_matrix:
         """The whole matrix as a SciPy csr_matrix or csc_matrix.
 
         >>> import scipy.sparse
@@ -258,7 +264,7 @@ class SparseMatrix:
         """
         return self._read(lambda stored: stored.take(np.arange(stored.n_major)))
 
-    def blocks(self, n: int) -> Iterator[Any]:
+    def blocks(self, n: int) -> Iterator[csr_matrix | csc_matrix]:
         """The matrix in blocks of `n` rows (CSC: columns), as SciPy matrices, each read when it is reached.
 
         A commit of another program meanwhile raises a ConflictError: the blocks are of one state of the file.
@@ -286,11 +292,11 @@ class SparseMatrix:
 
         return self._read(read_same)
 
-    def __getitem__(self, item: Any) -> Any:
+    def __getitem__(self, item: LinePart | tuple[LinePart, LinePart]) -> csr_matrix | csc_matrix:
         """A block as a SciPy matrix: `m[10:20]`, `m[:, 3:5]`, `m[7]`."""
         rows, columns = item if isinstance(item, tuple) else (item, slice(None))
 
-        def read(stored: StoredMatrix) -> Any:
+        def read(stored: StoredMatrix) -> csr_matrix | csc_matrix:
             row_range, column_range = _range(rows, stored.shape[0]), _range(columns, stored.shape[1])
             major, minor = (row_range, column_range) if stored.format == "csr" else (column_range, row_range)
             lines = np.arange(major.start, major.stop)
@@ -298,7 +304,7 @@ class SparseMatrix:
 
         return self._read(read)
 
-    def select(self, rows: Any = None, columns: Any = None) -> Any:
+    def select(self, rows: LineNumbers | None = None, columns: LineNumbers | None = None) -> csr_matrix | csc_matrix:
         """The given rows and columns (strictly increasing numbers; None: all) as a SciPy matrix.
 
         Along the major axis (rows of CSR, columns of CSC) only the chunks needed are read. A selection along the other
@@ -312,7 +318,7 @@ class SparseMatrix:
         (2, 3)
         """
 
-        def read(stored: StoredMatrix) -> Any:
+        def read(stored: StoredMatrix) -> csr_matrix | csc_matrix:
             chosen = [
                 None if given is None else _numbers(given, length)
                 for given, length in zip((rows, columns), stored.shape, strict=True)
@@ -323,12 +329,13 @@ class SparseMatrix:
         return self._read(read)
 
 
-def _scipy_sparse() -> Any:
+def _scipy_sparse() -> ModuleType:
     try:
         import scipy.sparse
     except ImportError:
         raise UsageError("a sparse matrix is returned as a SciPy matrix: pip install scipy") from None
-    return scipy.sparse
+    module: ModuleType = scipy.sparse
+    return module
 
 
 def _flat(group: Group, name: str) -> Dataset:
@@ -339,7 +346,7 @@ def _flat(group: Group, name: str) -> Dataset:
     return dataset
 
 
-def _numbers(given: Any, length: int) -> np.ndarray:
+def _numbers(given: LineNumbers, length: int) -> np.ndarray:
     """Row or column numbers, checked: strictly increasing and below `length`."""
     numbers: np.ndarray = integers(given)
     if (np.diff(numbers) < 1).any() or (len(numbers) and (numbers[0] < 0 or numbers[-1] >= length)):
@@ -361,7 +368,7 @@ def _range(item: object, length: int) -> range:
     return range(int(item) % length, int(item) % length + 1)
 
 
-def as_sparse_array(matrix: Any) -> Any:
+def as_sparse_array(matrix: csr_matrix | csc_matrix) -> csr_array | csc_array:
     """A SciPy CSR or CSC matrix as a SciPy sparse array with the same elements."""
     import scipy.sparse
 

@@ -6,7 +6,7 @@ Each holds exactly what is stored, after checks, so that it can be written back 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,13 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, UsageError
 from colonnade.exchange import pandas_arrays
 
+if TYPE_CHECKING:
+    import awkward
+    import pandas
+    from pandas.api.extensions import ExtensionArray
+
+ElementValue = Any
+"""What an element of a file is in Python, as `read_element` lists it: the file decides, as it does for `json.loads`."""
 NaValue = Literal["NA", "NaN"]
 
 
@@ -47,7 +54,7 @@ class Categorical:
         codes = pa.array(self.codes, pa.int32() if self.codes.dtype.itemsize <= 4 else pa.int64(), mask=self.codes < 0)
         return pa.DictionaryArray.from_arrays(codes, pa.array(self.categories), ordered=self.ordered)
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pandas.Categorical:
         """The values as a pandas Categorical."""
         return pandas_arrays.make_categorical(self.codes, self.categories, self.ordered)
 
@@ -80,7 +87,7 @@ class Nullable:
         """The values as an Arrow array, with nulls for missing ones."""
         return pa.array(self.values, mask=self.mask)
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> ExtensionArray:
         """The values as a nullable pandas array."""
         return pandas_arrays.make_nullable(self.values, self.mask, self.na_value)
 
@@ -101,7 +108,7 @@ class AwkwardBuffers:
     def __len__(self) -> int:
         return self.length
 
-    def to_awkward(self) -> Any:
+    def to_awkward(self) -> awkward.Array:
         """The awkward array. Needs the package awkward. Raises a CorruptError if the buffers do not form an array."""
         try:
             import awkward
@@ -117,7 +124,7 @@ class AwkwardBuffers:
         return array
 
 
-class Members(Mapping[str, Any]):
+class Members(Mapping[str, ElementValue]):
     """The members of an AnnData object (or of its raw, or of MuData). Each is read when it is accessed.
 
     >>> import anndata
@@ -129,7 +136,7 @@ class Members(Mapping[str, Any]):
 
     __slots__ = ("_names", "_read", "_shown", "kind")
 
-    def __init__(self, kind: str, names: Callable[[], Sequence[str]], read: Callable[[str], object]) -> None:
+    def __init__(self, kind: str, names: Callable[[], Sequence[str]], read: Callable[[str], ElementValue]) -> None:
         self.kind = kind
         self._names = names
         self._read = read
@@ -140,7 +147,7 @@ class Members(Mapping[str, Any]):
         self._shown = list(self._names())
         return self._shown
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> ElementValue:
         if name not in self._look():
             raise KeyError(name)
         return self._read(name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from colonnade.anndata.plan import Planned, PlannedArray, PlannedGroup, check_name, plan
 from colonnade.errors import ConflictError, UsageError
@@ -23,6 +22,7 @@ from colonnade.h5.nodes import (
     replace_members,
     write_attributes,
 )
+from colonnade.nodes import H5Group
 from colonnade.nodes.damage import hdf5_errors
 
 COMPRESSIONS = (None, "gzip", "lzf")
@@ -31,9 +31,9 @@ ASIDE = "\x01aside"
 
 
 def write_element(
-    group: Any,
+    group: H5Group,
     name: str,
-    value: Any,
+    value: object,
     *,
     compression: str | None = None,
     compression_opts: int | None = None,
@@ -68,7 +68,7 @@ def write_element(
 
 
 def write_elements(
-    group: Any, value: Any, *, compression: str | None = None, compression_opts: int | None = None
+    group: H5Group, value: object, *, compression: str | None = None, compression_opts: int | None = None
 ) -> None:
     """Write the members of an AnnData object (or a mapping) into an empty group, such as the root of a new file."""
     check_writable(group)
@@ -81,7 +81,7 @@ def write_elements(
     write_attributes(group, planned.attributes)
 
 
-def _replace_all(group: Any, value: Any, options: ArrayOptions) -> None:
+def _replace_all(group: H5Group, value: object, options: ArrayOptions) -> None:
     """Write a value as the root of a file, replacing everything in it."""
     if path_of(group) != "/":
         raise UsageError(f"cannot write '/' into {path_of(group)}: it is not the root. Write into file.h5.", path="/")
@@ -95,7 +95,7 @@ def _replace_all(group: Any, value: Any, options: ArrayOptions) -> None:
 
 
 @contextmanager
-def _removed_on_failure(parent: Any, aside: str, name: str) -> Iterator[None]:
+def _removed_on_failure(parent: H5Group, aside: str, name: str) -> Iterator[None]:
     """Remove the member `aside` before the block, and again if the block fails: nothing half-written remains."""
     remove(parent, aside)
     try:
@@ -108,7 +108,7 @@ def _removed_on_failure(parent: Any, aside: str, name: str) -> Iterator[None]:
         raise
 
 
-def _planned_group(group: Any, value: Any) -> PlannedGroup:
+def _planned_group(group: H5Group, value: object) -> PlannedGroup:
     planned = plan(value, path_of(group).rstrip("/"))
     if isinstance(planned, PlannedArray):
         raise UsageError(f"a file holds a mapping of elements, not {type(value).__name__}")
@@ -137,7 +137,7 @@ def _is_length(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
-def _parent_and_name(group: Any, path: str) -> tuple[Any, str]:
+def _parent_and_name(group: H5Group, path: str) -> tuple[H5Group, str]:
     """The group that holds the object at `path`, and the object's name in it."""
     *above, last = path.strip("/").split("/") if isinstance(path, str) else [path]
     for part in above:
@@ -148,7 +148,7 @@ def _parent_and_name(group: Any, path: str) -> tuple[Any, str]:
     return group, check_name(last, path_of(group))
 
 
-def _write(parent: Any, name: str, planned: Planned, options: ArrayOptions) -> None:
+def _write(parent: H5Group, name: str, planned: Planned, options: ArrayOptions) -> None:
     if isinstance(planned, PlannedArray):
         if planned.data is None:
             dataset = make_null(parent, name)

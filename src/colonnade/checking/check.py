@@ -25,7 +25,7 @@ from colonnade.layouts import LAYOUTS, Layout, layout_of
 from colonnade.layouts.anndata_differences import face_differences
 from colonnade.layouts.contract import AnyRules, RawTable
 from colonnade.layouts.found import walk_groups_and_tables
-from colonnade.model import Breach, ColumnInfo, Finding, Lists, Masked, Progress, Rule
+from colonnade.model import Breach, ColumnInfo, Finding, Lists, Masked, Progress, Rule, run_check
 from colonnade.nodes import Dataset, Group
 from colonnade.nodes.damage import hdf5_errors
 from colonnade.nodes.elements import claims_too_much, dataset_column
@@ -272,7 +272,7 @@ class Check:
         self.checked.attributes += raw.n_attributes
         for rule in rules_of(layout).RULES:
             for check in rule.checks:
-                for breach in self._safely(path, partial(_listed, partial(check, raw))) or ():
+                for breach in self._safely(path, partial(_listed, partial(run_check, check, raw))) or ():
                     self.report(rule.id, breach)
         self.checked.bytes_read += raw.bytes_read
         for column in raw.info.members:

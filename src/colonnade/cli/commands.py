@@ -401,6 +401,46 @@ def copy(source: str, target: str, force: bool, as_json: bool) -> int:
 
 @command
 @file_argument
+@click.argument("query")
+@click.option("-n", "n_rows", type=click.IntRange(min=1), help="How many rows at most.  [default: 20 as table]")
+@click.option(
+    "--attach", "attached", multiple=True, metavar="NAME=FILE", help="Another file, for NAME.table; repeatable."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", *FILE_FORMATS]),
+    help="How to write the result.  [default: by the suffix of --output, otherwise table]",
+)
+@click.option(
+    "-o",
+    "--output",
+    "out",
+    metavar="OUT",
+    shell_complete=complete_files,
+    help="The file to write: .h5 .parquet .csv .tsv .jsonl .arrow; - is stdout.",
+)
+@force_option
+@trust_option
+@index_file_option
+@file_access
+def sql(
+    file: str, query: str, n_rows: int | None, attached: tuple[str, ...], form: str | None, out: str | None,
+    force: bool, access: Access, as_json: bool,
+) -> int:  # fmt: skip
+    """Show, or write to a file, the result of the SQL QUERY on the tables of FILE.
+
+    A table is named by its path, such as events or "run/hits", or by its last part. The table at the root of FILE is
+    root. array('/image') are the elements of an array: columns i0, i1, ... for the position, and value. DuckDB runs the
+    query (pip install 'colonnade[sql]'). Exit code 1 when the result has no rows.
+    """
+    from colonnade.cli.sql import ResultOptions, run_query
+
+    return run_query(file, query, attached, ResultOptions(n_rows, form, out, force, as_json), access)
+
+
+@command
+@file_argument
 @click.argument("given", nargs=-1, metavar="[TABLE] PREDICATE")
 @click.option("-n", "--dry-run", is_flag=True, help="Only show how many rows would be removed.")
 @file_access

@@ -63,7 +63,7 @@ def _objects(file: File) -> Iterator[Facts]:
             links, problem = group.children(), None
         except CorruptError as error:
             links, problem = [], str(error)
-        if path in inside:
+        if path in inside and path not in tables:
             inside |= {join_path(path, link.name) for link in links}
             continue
         parts: set[str] = set()
@@ -100,12 +100,7 @@ def _table_entry(file: File, path: str) -> tuple[Facts, set[str]]:
         table = file[path]
     except (FormatError, UnsupportedError) as error:
         return _entry(path, "table", problem=str(error)), set()
-    parts = {column.link or column.name for column in table.info.members} | set(table._layout.parts)
-    if table._layout.find_parts is not None:
-        parts |= set(table._layout.find_parts(table._group))
-    parts |= {column.categories.name for column in table.info.members if column.categories is not None}
-    parts |= {name for column in table.info.members for name in table._layout.companions(column)}
-    parts = {name.split("/")[0] for name in parts}  # layouts may store a part of a column further below
+    parts = table._layout.member_names(table._group, table.info.members)
     serious = sum(problem.severity != "note" for problem in table.problems)
     try:
         n_bytes = sum(table[name].stored_bytes for name in table.info.by_name)

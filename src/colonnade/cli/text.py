@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, TextIO
 
@@ -16,13 +18,16 @@ import click
 
 from colonnade.cli.answer import Facts, printable
 from colonnade.dataclass import dataclass
+from colonnade.errors import UsageError
 from colonnade.table.show import cell_text, size_text
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from rich.console import Console
     from rich.table import Table as Grid
     from rich.text import Text
 
+    from colonnade.row_files.sinks import ByteStream
     from colonnade.table import Column
 
 MOST_LINES = 500
@@ -233,12 +238,32 @@ def _fitting(columns: Iterable[ReadColumn], room: int, unreadable: list[ReadColu
 
 
 def _text_column(column: ReadColumn) -> TextColumn:
-    as_text = _complex_text if column.type.startswith("complex") else value_text
-    cells = [as_text(value) for value in column.values]
-    title = cut(printable(column.column.name))
-    under = printable(units_text(column.column.units) or column.type.removeprefix("categories of "))
+    return text_column(column.column.name, column.column.units, column.type, column.values)
+
+
+def text_column(name: str, units: str | None, kind: str, values: Sequence[object]) -> TextColumn:
+    """Values as cells of one width, under the name and the units, or the type."""
+    as_text = _complex_text if kind.startswith("complex") else value_text
+    cells = [as_text(value) for value in values]
+    title = cut(printable(name))
+    under = printable(units_text(units) or kind.removeprefix("categories of "))
     width = max(cell_len(text) for text in (*cells, title, under[:NARROW_CELL]))
-    return TextColumn(title, cut(under, width), cells, column.type.startswith(NUMBER_TYPES), width)
+    return TextColumn(title, cut(under, width), cells, kind.startswith(NUMBER_TYPES), width)
+
+
+def show_rows_of(columns: Sequence[TextColumn], n_rows: int) -> int:
+    """Print the columns that fit next to the row numbers, counted from 0; returns how many did."""
+    numbers = [f"{row:,}" for row in range(n_rows)]
+    wide = max(len(text) for text in (*numbers, "row"))
+    room, n_fitting = terminal_width() - wide, 0
+    for column in columns:
+        room -= column.width + COLUMN_GAP
+        if room < 0 and n_fitting:
+            break
+        n_fitting += 1
+    _escape_unknown(sys.stdout)
+    click.echo("\n".join(_row_lines(numbers, wide, list(columns[:n_fitting]))))
+    return n_fitting
 
 
 def _complex_text(value: object) -> str:
@@ -255,3 +280,37 @@ def _row_lines(numbers: list[str], wide: int, columns: list[TextColumn]) -> Iter
     for at, number in enumerate(numbers):
         cells = [column.aligned(column.cells[at]) for column in columns]
         yield gap.join([click.style(number.rjust(wide), dim=True), *cells]).rstrip()
+
+
+# -- formats for programs --
+
+NOT_FOR_A_TERMINAL = ("arrow", "arrows", "parquet")
+
+
+@contextmanager
+def stdout_sink(form: str) -> Iterator[pa.NativeFile]:
+    """Where a format is printed. What is not text is refused on a terminal."""
+    from colonnade.row_files.sinks import pipe_sink
+
+    terminal = sys.stdout.isatty()
+    if terminal and form in NOT_FOR_A_TERMINAL:
+        raise UsageError(f"cannot write {form} to a terminal: give a file with -o, or pipe it to a program")
+    stream = sys.stdout.buffer
+    with pipe_sink(_Terminal(stream) if terminal else stream) as sink:
+        yield sink
+
+
+class _Terminal:
+    """A terminal: control characters in the output do not reach it raw."""
+
+    def __init__(self, stream: ByteStream) -> None:
+        self._stream = stream
+        self._decoder = getincrementaldecoder("utf-8")("backslashreplace")
+
+    def write(self, data: bytes) -> None:
+        text = self._decoder.decode(bytes(data))
+        safe = "".join(char if char in "\n\t" else printable(char) for char in text)
+        self._stream.write(safe.encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+
+    def flush(self) -> None:
+        self._stream.flush()

@@ -73,7 +73,7 @@ def _without_mark(stored: StoredType, fill: bytes | None) -> StoredType:
 def _all_below(image: Image, count: int, missing: Mask | None) -> bool:
     """Whether all elements that are not missing are in the range 0 to count - 1."""
     least, greatest, _, _ = kernels.least_greatest(np.ascontiguousarray(image), missing)
-    return least is None or (least >= 0 and greatest < count)
+    return least is None or greatest is None or (least >= 0 and greatest < count)
 
 
 def _decode(image: Image, stored: StoredType, kind: pa.DataType, missing: Mask | None) -> pa.Array:
@@ -352,7 +352,9 @@ def decode_code_numbers(image: Image, n_categories: int, fill: bytes | None) -> 
     """Codes of a categorical as stored, checked, and a mask of missing rows (None if no row is missing)."""
     mark = -1 if image.dtype.kind == "i" else None if fill is None else int(np.frombuffer(fill, dtype=image.dtype)[0])
     least, greatest, _, _ = kernels.least_greatest(image, None)
-    if least is None or (least >= 0 and greatest < n_categories and (mark is None or not least <= mark <= greatest)):
+    if least is None or greatest is None:
+        return image, None
+    if least >= 0 and greatest < n_categories and (mark is None or not least <= mark <= greatest):
         return image, None
     missing: Mask | None = None if mark is None else image == mark
     if missing is not None and not missing.any():

@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import compute as pc
+from colonnade import kernels
 from colonnade.arrays import Image
 from colonnade.columns.arrow_types import ComplexType, ReferenceType, complex_values, python_values
-from colonnade.columns.strings import byte_lengths, holds_nul
+from colonnade.columns.strings import byte_lengths, holds_nul, string_buffers
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError, rows_as
 from colonnade.model import StoredType, shown_name
@@ -189,11 +190,11 @@ def _encode_string(array: pa.Array, stored: StoredType, name: str) -> Encoded:
 
 def padded_image(text: pa.Array, dtype: np.dtype) -> Image:
     """Strings as fixed-length elements, padded with NUL; no string may be longer than the width."""
-    padded = pc.ascii_rpad(text, dtype.itemsize, padding="\0")
-    buffer = padded.buffers()[2]
-    if buffer is None or len(text) == 0:
-        return np.zeros(len(text), dtype=dtype)
-    return np.frombuffer(buffer, dtype=dtype, count=len(text), offset=padded.offset * dtype.itemsize)
+    image = np.empty(len(text), dtype=dtype)
+    if len(text):
+        offsets, data = string_buffers(text)
+        kernels.arrow_to_fixed(offsets, data, dtype.itemsize, image)
+    return image
 
 
 def _refuse_rows(wrong: pa.Array, array: pa.Array, name: str, why: str) -> None:
@@ -382,15 +383,10 @@ def _strings(dtype: np.dtype, fill: bytes | None) -> FastEncode | None:
     shortest = 0 if fill is None else 1
 
     def encode(values: pa.Array) -> Image | None:
-        lengths = byte_lengths(values)
-        least, most = lengths.min(), lengths.max()
-        if least < shortest or most > width or holds_nul(values):
-            return None
-        if least < width:
-            return padded_image(values, dtype)
-        _, offsets, data = values.buffers()
-        start = int(np.frombuffer(offsets, dtype=np.int32)[values.offset])
-        return np.frombuffer(data, dtype=dtype, count=len(values), offset=start)
+        offsets, data = string_buffers(values)
+        image = np.empty(len(values), dtype=dtype)
+        least, most, has_nul = kernels.arrow_to_fixed(offsets, data, width, image)
+        return image if shortest <= least and most <= width and not has_nul else None
 
     return encode
 
@@ -406,9 +402,15 @@ def _numbers(dtype: np.dtype, fill: bytes | None) -> FastEncode | None:
     missing = None if fill is None else np.frombuffer(fill, dtype=dtype)[0]
     if missing is not None and np.isnan(missing):
         return None
+    has_one_form = missing is not None and (dtype.kind != "f" or missing != 0)  # 0.0 and -0.0 are equal
+
+    def holds_missing(image: Image) -> bool:
+        if fill is not None and has_one_form and image.flags.aligned:
+            return kernels.has_item(image, fill)
+        return bool((image == missing).any())
 
     def encode(values: pa.Array) -> Image | None:
         image = fixed_image(values, dtype)
-        return image if missing is None or not (image == missing).any() else None
+        return image if missing is None or not holds_missing(image) else None
 
     return encode

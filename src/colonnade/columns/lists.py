@@ -70,10 +70,15 @@ class ListsDecoder:
         total = int(offsets[-1])
         if total > _MOST:
             raise UsageError(f"these {len(lengths):,} lists have {total:,} elements: take fewer")
-        if (raw.starts[1:] == raw.ends[:-1]).all():
-            values = self._values.read(int(raw.starts[0]) if total else 0, total)
-        else:
-            values = self._values.take(np.arange(total) + np.repeat(raw.starts - offsets[:-1], lengths))
+        try:
+            if (raw.starts[1:] == raw.ends[:-1]).all():
+                values = self._values.read(int(raw.starts[0]) if total else 0, total)
+            else:
+                values = self._values.take(np.arange(total) + np.repeat(raw.starts - offsets[:-1], lengths))
+        except CorruptError as error:
+            if error.column is None:  # the error's rows are elements, not rows of the column
+                error.column = self._values.column.name
+            raise
         return offsets.astype(np.int32), values
 
     def numbers(self, raw: ListSpans) -> tuple[Numbers, Mask | None]:

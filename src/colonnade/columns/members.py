@@ -291,7 +291,7 @@ class MemberFetcher:
             part: Image = image
             for at in self._path:
                 part = part[at] if isinstance(at, str) else part[:, at]
-            yield as_seen(np.ascontiguousarray(part), stored, self.column.type)
+            yield as_seen(np.require(part, requirements=["C", "ALIGNED"]), stored, self.column.type)
 
     def _of_matrix(self, rows: slice) -> Image:
         positions = tuple(slice(at, at + 1) for at in self._path if isinstance(at, int))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -199,7 +199,7 @@ class ColumnReader:
         if elements is None or self.members is None or not self.members.is_cut:
             return None
         raw = self.members.of_elements(elements)
-        return None if raw is None else self._decoded(self._decoder.array, raw, row_of)
+        return None if raw is None else self._decoded(self._decoder.array, cast("Fetched", raw), row_of)
 
     def keys(self, start: int, count: int) -> Keys:
         """The keys of these rows; only for columns that have a `domain`."""
@@ -233,7 +233,9 @@ class ColumnReader:
         from colonnade.columns.masked import MaskedDecoder
 
         lengths = LengthsDecoder(self.lists.elements.column.n_rows)
-        return Opened(self._fetcher, MaskedDecoder(lengths) if isinstance(self.column.form, Masked) else lengths)
+        is_masked = isinstance(self.column.form, Masked)
+        decoder = cast("Decoder[Fetched]", MaskedDecoder(lengths) if is_masked else lengths)
+        return Opened(self._fetcher, decoder)
 
     @property
     def is_open_to_rows(self) -> bool:
@@ -279,7 +281,7 @@ class ColumnReader:
         """The range start to stop, split into runs of a few MiB that are read together."""
         return self._fetcher.pieces(start, stop)
 
-    def _read_as(self, decode: Callable[[R], T], start: int, count: int, step: int = 1) -> T:
+    def _read_as(self, decode: Callable[[Fetched], T], start: int, count: int, step: int = 1) -> T:
         """These rows, decoded by `decode`. Reads past libhdf5 (directly from the file) if possible."""
         raw = self._fetcher.fetch(start, count) if step == 1 else None
         if raw is not None:
@@ -399,7 +401,16 @@ class Opened(NamedTuple, Generic[R]):
     decoder: Decoder[R]
 
 
-AnyOpened = Opened[Any]
+class Fetched:
+    """What a fetcher gives its decoder; nobody else looks into it."""
+
+
+AnyOpened = Opened[Fetched]
+
+
+def opaque(fetcher: Fetcher[R], decoder: Decoder[R]) -> AnyOpened:
+    """How the rows of any form are read."""
+    return cast("AnyOpened", Opened(fetcher, decoder))
 
 
 def _row_decoder(form: Plain | Coded, column: ColumnInfo, categories: Categories) -> Decoder[Raw]:
@@ -417,14 +428,14 @@ def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> AnyOpened:
     kind = arrow_type(column)
     match form:
         case Plain() | Coded():
-            return Opened(stored.rows(column), _row_decoder(form, column, stored.categories))
+            return opaque(stored.rows(column), _row_decoder(form, column, stored.categories))
         case Masked(of) if column.problem is not None:  # nothing can be read, so the mask is not opened
             return _opened(of, column, stored)
         case Masked(of, _):
             from colonnade.columns.masked import MaskedDecoder, MaskedFetcher
 
             inner = _opened(of, column, stored._replace(companion=stored.inner))
-            return Opened(MaskedFetcher(column, inner.fetcher, stored.own), MaskedDecoder(inner.decoder))
+            return opaque(MaskedFetcher(column, inner.fetcher, stored.own), MaskedDecoder(inner.decoder))
         case Sectioned(of):
             from colonnade.columns.masked import MaskedDecoder
             from colonnade.columns.sectioned import SectionedFetcher
@@ -433,23 +444,23 @@ def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> AnyOpened:
                 stored.dataset is not None and is_sectioned(stored.dataset) and isinstance(of, (Plain, Coded))
             )  # as the layout opened it
             fetcher = SectionedFetcher(column, stored.dataset, stored.n_threads)
-            return Opened(fetcher, MaskedDecoder(_row_decoder(of, column, stored.categories)))
+            return opaque(fetcher, MaskedDecoder(_row_decoder(of, column, stored.categories)))
         case Member(_, of):
             from colonnade.columns.members import MemberFetcher
 
             parts = MemberFetcher(column, form, stored.as_dataset, stored.n_threads)
-            return Opened(parts, _row_decoder(of, column, stored.categories))
+            return opaque(parts, _row_decoder(of, column, stored.categories))
         case Pointers():
             from colonnade.columns.pointers import PointerDecoder, PointerFetcher, PointerHeap
 
             heap = PointerHeap(column, stored.own)
-            return Opened(PointerFetcher(stored.rows(column), heap), PointerDecoder(column, kind, heap))
+            return opaque(PointerFetcher(stored.rows(column), heap), PointerDecoder(column, kind, heap))
         case Slabs():
             from colonnade.columns.lists import SlabDecoder, SlabFetcher
 
-            return Opened(SlabFetcher(column, stored.as_dataset), SlabDecoder(column, kind))
+            return opaque(SlabFetcher(column, stored.as_dataset), SlabDecoder(column, kind))
         case Lists() if column.problem is not None:  # nothing can be read, so the elements are not opened
-            return Opened(stored.rows(column), PlainDecoder(column, kind))
+            return opaque(stored.rows(column), PlainDecoder(column, kind))
         case Lists(items, as_text):
             from colonnade.columns.lists import ListsDecoder, ListsFetcher, TextsDecoder, offsets_column
 
@@ -458,4 +469,4 @@ def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> AnyOpened:
             assert elements is not None and not isinstance(elements, pa.Array)  # they are in the file
             values = ColumnReader(items, elements, stored.inner)
             decoder = TextsDecoder if as_text else ListsDecoder
-            return Opened(ListsFetcher(column, offsets, values), decoder(kind, values))
+            return opaque(ListsFetcher(column, offsets, values), decoder(kind, values))

@@ -16,13 +16,13 @@ from colonnade.columns.encode import ElementForm, encode
 from colonnade.columns.forms import checked_units, first_form
 from colonnade.columns.mapping import arrow_type, named_type, plain_type
 from colonnade.columns.missing import recommended_fills
-from colonnade.columns.raw import MaskedRaw, any_of, cut, refuse_unreadable
+from colonnade.columns.raw import MaskedRaw, Raw, any_of, cut, refuse_unreadable
 from colonnade.columns.writer import WrittenColumn
 from colonnade.dataclass import replace
 from colonnade.errors import DataError, UsageError, rows_as
 from colonnade.filters.names import PORTABLE
 from colonnade.filters.read_plan import MOST_AT_ONCE
-from colonnade.format.values import DecodedValues, stored_dtype
+from colonnade.format.values import stored_dtype
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
 from colonnade.nodes import Group
 from colonnade.selection import RowNumbers, Selection
@@ -44,16 +44,16 @@ class SectionedFetcher:
         self._column, self._rows = column, rows
         self.n_threads = n_threads
 
-    def fetch(self, start: int, count: int) -> MaskedRaw[DecodedValues]:
+    def fetch(self, start: int, count: int) -> MaskedRaw[Raw]:
         self._check(count)
         image, missing = self._rows.read(start, count)
         return MaskedRaw(image, any_of(missing))
 
     @contextmanager
-    def by_library(self, start: int, count: int, step: int = 1) -> Iterator[MaskedRaw[DecodedValues]]:
+    def by_library(self, start: int, count: int, step: int = 1) -> Iterator[MaskedRaw[Raw]]:
         yield self.take(start + step * np.arange(count))
 
-    def take(self, rows: RowNumbers) -> MaskedRaw[DecodedValues]:
+    def take(self, rows: RowNumbers) -> MaskedRaw[Raw]:
         self._check(len(rows))
         image, missing = self._rows.take(rows)
         return MaskedRaw(image, any_of(missing))

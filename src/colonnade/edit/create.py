@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import chain
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -265,10 +265,11 @@ def check_place(root: Group, path: str, mode: WriteMode, draft: Draft) -> None:
     TablePath(root, path, mode, draft)
 
 
-def column_options(name: str, asked: Mapping[str, Any]) -> ColumnOptions:
+def column_options(name: str, asked: Mapping[str, object]) -> ColumnOptions:
     """The options of one column, given by name."""
+    make: Callable[..., ColumnOptions] = ColumnOptions
     try:
-        return ColumnOptions(**asked)
+        return make(**asked)
     except TypeError:
         raise UsageError(_unknown_option(f"column {name!r}", asked, ColumnOptions), column=name) from None
 

@@ -6,6 +6,7 @@ inside lists, arrays and records are always objects, because NumPy records canno
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import numpy as np
@@ -202,12 +203,32 @@ def _records(array: pa.Array) -> NumpyArray:
     return out
 
 
-def without_mask(values: NumpyArray, name: str) -> NumpyArray:
-    """A plain array: missing rows become NaN, NaT or None if the dtype has one; otherwise raises a UsageError."""
+def to_matrix(columns: Iterable[tuple[str, pa.ChunkedArray]], n_rows: int) -> NumpyArray:
+    """Columns of numbers as one array with a column for each, of their common type; missing numbers are NaN."""
+    plain: list[NumpyArray] = []
+    for name, column in columns:
+        values = to_numpy(column)
+        if values.dtype.kind not in "biufc" or values.ndim != 1:
+            raise UsageError(
+                f"column {name!r} of {column.type} cannot be part of a matrix: select numbers", column=name
+            )
+        plain.append(without_mask(values, name, integers_as_floats=True))
+    return np.column_stack(plain) if plain else np.empty((n_rows, 0))
+
+
+def without_mask(values: NumpyArray, name: str, integers_as_floats: bool = False) -> NumpyArray:
+    """A plain array: missing rows become NaN, NaT or None if the dtype has one; otherwise raises a UsageError.
+
+    integers_as_floats: columns of integers and booleans with missing rows become floats.
+    """
     if not isinstance(values, np.ma.MaskedArray):
         return values
     if values.dtype.kind in "fc":
         return values.filled(np.nan)
+    if integers_as_floats and values.dtype.kind in "biu":
+        plain = values.data.astype(np.float64)
+        plain[np.ma.getmaskarray(values)] = np.nan
+        return plain
     if values.dtype.kind in "mM":
         return values.filled(values.dtype.type("NaT"))
     if values.dtype.kind == "O":

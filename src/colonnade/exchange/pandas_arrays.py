@@ -24,10 +24,10 @@ PandasValues = np.ndarray
 
 @dataclass(frozen=True)
 class FrameParts:
-    """A frame as names and pandas or NumPy arrays; `index_name` is None if the index has no name."""
+    """A frame as names and arrays, of pandas, NumPy or `anndata.values`; `index_name` is None if the index has none."""
 
-    columns: Sequence[tuple[str, ExtensionArray]]
-    index: ExtensionArray
+    columns: Sequence[tuple[str, object]]
+    index: object
     index_name: str | None
 
 

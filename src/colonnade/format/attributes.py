@@ -25,7 +25,7 @@ from colonnade.format.datatype import decode_datatype, encode_datatype
 from colonnade.format.fractal_heap import NamedForm, NamedHeap
 from colonnade.format.global_heap import GlobalHeap
 from colonnade.format.headers import ATTRIBUTE, ATTRIBUTE_INFO, SHARED, Message, follow_shared
-from colonnade.format.source import Fields, HDF5Source, UnknownToReader
+from colonnade.format.source import Fields, HDF5Source, UnknownToReader, decode_known
 from colonnade.format.values import decode_values
 from colonnade.model import StoredType
 
@@ -159,23 +159,29 @@ def parse_attribute(source: HDF5Source, data: bytes, flags: int) -> StoredAttrib
     """An attribute with its type and shape, from its message; its elements are cut to the size of its shape."""
     if flags & SHARED:
         raise source.as_fields(b"", "attribute").unknown("a table of shared messages")
-    message = decode_attribute(source.as_fields(data, "attribute"))
+    if len(data) > 1 and data[1] & _SHARED_TYPE and data[0] > 1:
+        message = decode_attribute(source.as_fields(data, "attribute"))
+        kind = follow_shared(source, source.as_fields(message.datatype, "the datatype of an attribute")).data
+        return _parsed(source.as_fields(data, "attribute"), message._replace(is_type_shared=False, datatype=kind))
+    return decode_known(source, data, _decode_own, "attribute")
+
+
+def _decode_own(fields: Fields) -> StoredAttribute:
+    """An attribute whose type is in its message."""
+    return _parsed(fields, decode_attribute(fields))
+
+
+def _parsed(fields: Fields, message: AttributeMessage) -> StoredAttribute:
+    """An attribute from its parts; `fields` are those of its message."""
     name = attribute_name(message)
-    kind = _type_bytes(source, message.datatype, message.is_type_shared)
-    stored = decode_datatype(source.as_fields(kind, f"attribute {name!r}"))
-    space = decode_dataspace(source.as_fields(message.dataspace, f"attribute {name!r}"), source.length_size)
+    what = f"attribute {name!r}"
+    stored = decode_datatype(fields.of_part(message.datatype, what))
+    space = decode_dataspace(fields.of_part(message.dataspace, what))
     shape, count = None if space.is_null else space.shape, space.n_elements
-    elements = source.as_fields(message.elements, f"attribute {name!r}")
+    elements = fields.of_part(message.elements, what)
     if count > elements.left:  # checked before the count is multiplied or trusted
         raise elements.wrong(f"claims {count} elements in {elements.left} bytes")
-    whole = message._replace(is_type_shared=False, datatype=kind, elements=elements.take(count * stored.size))
-    return StoredAttribute(name, stored, shape, whole)
-
-
-def _type_bytes(source: HDF5Source, data: bytes, shared: bool) -> bytes:
-    if not shared:
-        return data
-    return follow_shared(source, source.as_fields(data, "the datatype of an attribute")).data
+    return StoredAttribute(name, stored, shape, message._replace(elements=elements.take(count * stored.size)))
 
 
 def _shown(values: np.ndarray, stored: StoredType, shape: tuple[int, ...]) -> object:

@@ -42,7 +42,7 @@ class Dataspace:
         return 0 if self.is_null else prod(self.shape)
 
 
-def decode_dataspace(fields: Fields, length_size: int) -> Dataspace:
+def decode_dataspace(fields: Fields) -> Dataspace:
     """See the table at the top of this file. In version 1, a dataspace without dimensions is a scalar."""
     version = fields.version(1, 2)
     rank, flags = fields.number(1), fields.number(1)
@@ -50,9 +50,9 @@ def decode_dataspace(fields: Fields, length_size: int) -> Dataspace:
     fields.take(5 if version == 1 else 0)
     if rank > _MOST_DIMENSIONS or kind > _NULL or (rank and kind != _SIMPLE):
         raise fields.wrong(f"has {rank} dimensions and type {kind}")
-    shape = fields.numbers(rank, length_size)
-    none = (1 << 8 * length_size) - 1
-    found = fields.numbers(rank, length_size) if flags & 1 else shape
+    shape = fields.numbers(rank, fields.length_size)
+    none = (1 << 8 * fields.length_size) - 1
+    found = fields.numbers(rank, fields.length_size) if flags & 1 else shape
     return Dataspace(shape, tuple(None if size == none else size for size in found), kind == _NULL)
 
 

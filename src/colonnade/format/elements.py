@@ -225,10 +225,13 @@ def _decode_complex(rows: StoredRows, stored: StoredType, heap: Heap) -> Decoded
 
 def _follow(rows: StoredRows, stored: StoredType, heap: Heap) -> DecodedValues:
     values: DecodedValues = np.empty(len(rows), dtype=object)
-    item_size = stored.item.size if stored.kind == "sequence" else 1
-    for row_number, row in enumerate(rows):
-        count, data = heap.read(row.tobytes(), item_size)
-        if stored.kind == "sequence":
+    is_sequence = stored.kind == "sequence"
+    item_size = stored.item.size if is_sequence else 1
+    nothing = _decode(np.empty((0, item_size), dtype=np.uint8), stored.item, heap) if is_sequence else b""
+    values[:] = [nothing] * len(rows)  # a file may claim millions of rows that were never written
+    for row_number in np.flatnonzero(rows.any(axis=1)).tolist():
+        count, data = heap.read(rows[row_number].tobytes(), item_size)
+        if is_sequence:
             items = np.frombuffer(data, dtype=np.uint8).reshape(count, item_size)
             values[row_number] = _decode(items, stored.item, heap)
         else:
@@ -401,12 +404,13 @@ def to_memory(values: DecodedValues, stored: StoredType, owned: list[object], is
         return _strings([bytes(value) for value in values.reshape(-1).tolist()], owned, is_null).reshape(values.shape)
     if stored.kind in ("binary", "sequence"):
         sequences = np.zeros(len(values), dtype=SEQUENCE_DTYPE)
-        for row, value in enumerate(values):
+        for row in np.flatnonzero(np.fromiter(map(len, values.tolist()), np.int64, len(values))).tolist():
+            value = values[row]
             items = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else value
             pointed = items if isinstance(value, bytes) else to_memory(items, stored.item, owned)
             pointed = np.ascontiguousarray(pointed)
             owned.append(pointed)
-            sequences[row] = (len(items), pointed.ctypes.data if len(items) else 0)
+            sequences[row] = (len(items), pointed.ctypes.data)
         return sequences
     if stored.kind == "array":
         flat = (

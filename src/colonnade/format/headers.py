@@ -58,7 +58,10 @@ class _Block(NamedTuple):
 
 def read_messages(source: HDF5Source, address: int) -> list[Message]:
     """All messages of the object header at an address; shared messages are resolved."""
-    return [_resolve(source, message, address) for message in iter_messages(source, address)]
+    return [
+        _resolve(source, message, address) if message.flags & SHARED and message.type == DATATYPE else message
+        for message in iter_messages(source, address)
+    ]
 
 
 def reference_count(source: HDF5Source, address: int, messages: list[Message]) -> int:
@@ -72,15 +75,22 @@ def reference_count(source: HDF5Source, address: int, messages: list[Message]) -
 
 def fields_of(source: HDF5Source, message: Message, what: str) -> Fields:
     """The fields of a message in its own place, and not in the file's table of shared messages."""
-    fields = source.as_fields(message.data, what, message.at)
+    check_own(source, message, what)
+    return source.as_fields(message.data, what, message.at)
+
+
+def check_own(source: HDF5Source, message: Message, what: str) -> None:
+    """Raise if a message is in the file's table of shared messages."""
     if message.flags & SHARED:
-        raise fields.unknown("a table of shared messages")
-    return fields
+        raise source.as_fields(message.data, what, message.at).unknown("a table of shared messages")
 
 
 def find(messages: list[Message], kind: int) -> Message | None:
     """The first message of a type."""
-    return next((message for message in messages if message.type == kind), None)
+    for message in messages:
+        if message.type == kind:
+            return message
+    return None
 
 
 def iter_messages(source: HDF5Source, address: int, most_bytes: int | None = None) -> Iterator[Message]:
@@ -151,11 +161,12 @@ def _open_block(source: HDF5Source, prefix: struct.Struct, address: int, length:
 
 
 def _decode_block(source: HDF5Source, block: _Block) -> Iterator[Message]:
-    data, at, lead = block.data, block.first, block.prefix.size
-    while at + lead <= len(data):
-        kind, size, flags, *order = block.prefix.unpack_from(data, at)
+    data, at, lead, unpack = block.data, block.first, block.prefix.size, block.prefix.unpack_from
+    end = len(data)
+    while at + lead <= end:
+        kind, size, flags, *order = unpack(data, at)
         at += lead
-        if at + size > len(data):
+        if at + size > end:
             text = f"ends inside the message at byte {block.address + at}, of {size} bytes"
             raise source.wrong("object header", block.address, text)
         yield Message(kind, flags, data[at : at + size], block.address + at, *order)
@@ -163,9 +174,7 @@ def _decode_block(source: HDF5Source, block: _Block) -> Iterator[Message]:
 
 
 def _resolve(source: HDF5Source, message: Message, address: int) -> Message:
-    """The actual message of a shared one, which is in another object's header: a committed datatype."""
-    if not message.flags & SHARED or message.type != DATATYPE:
-        return message
+    """The actual message of a shared datatype, which is in another object's header: a committed datatype."""
     return follow_shared(source, source.as_fields(message.data, "datatype message", message.at), address)
 
 

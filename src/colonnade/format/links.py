@@ -32,6 +32,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
+from itertools import islice
 from struct import Struct
 from typing import Literal
 
@@ -50,6 +51,7 @@ _MOST_SOFT_LINKS = 32
 _FORM = NamedForm("link", order_bytes=8, tree=5, before=4, after=0, hash_at=0)  # a record: hash (4), heap id
 _FEW_NAMES = 16  # links that are looked for one by one in a header
 _CODES = {2: "H", 4: "I", 8: "Q"}  # of addresses and lengths, by their bytes
+_FEW_TABLES, _FEW_FOUND = 32, 2  # symbol tables of a group whose links are kept, once more links than these were found
 _USUAL_SYMBOLS = 8  # entries of a symbol table, unless the file was made with other numbers
 
 
@@ -164,6 +166,8 @@ class SymbolTables:
         self._heap = heap
         self._names: bytes | None = None
         self._work = source.most_work
+        self._n_found = 0
+        self._by_name: dict[int, dict[bytes, Link]] = {}  # by the address of the symbol table
         self._symbol = Struct(f"<{_CODES[source.length_size]}{_CODES[source.offset_size]}I4xI12x")
         self._nowhere = (1 << 8 * source.offset_size) - 1
 
@@ -180,12 +184,41 @@ class SymbolTables:
         def keep(low: bytes, high: bytes) -> bool:
             return self._key(low) < name <= self._key(high)
 
+        self._n_found += 1
+        spans = self._spans if self._n_found > _FEW_FOUND else None
+        if spans is not None:
+            links = (self._in_table(table, name) for low, table, high in spans if low < name <= high)
+            return next((link for link in links if link is not None), None)
         key_size, self._work = self._source.length_size, self._source.most_work
         for leaf in read_leaves(self._source, self._tree, GROUPS, key_size, keep):
             tables = [child for low, child, high in iter_children(leaf, key_size) if keep(low, high)]
             for link in (link for address in tables for link in self._read_table(address, name)):
                 return link
         return None
+
+    @cached_property
+    def _spans(self) -> list[tuple[bytes, int, bytes]] | None:
+        """The symbol tables of a group with few links, and the names around each; None of others, and of damaged ones.
+
+        They are looked for again and again while the columns of a table are described.
+        """
+        key_size = self._source.length_size
+        try:
+            leaves = list(islice(read_leaves(self._source, self._tree, GROUPS, key_size), 2))
+            if len(leaves) != 1 or leaves[0].n_children > _FEW_TABLES:
+                return None
+            spans = [(self._key(a), table, self._key(b)) for a, table, b in iter_children(leaves[0], key_size)]
+            self._work = self._source.most_work
+            for _, table, _ in spans:
+                self._by_name[table] = {}
+                for link in reversed(self._read_table(table)):
+                    self._by_name[table][link.name.encode("utf-8", "surrogateescape")] = link
+        except CorruptError:
+            return None
+        return spans
+
+    def _in_table(self, table: int, name: bytes) -> Link | None:
+        return self._by_name[table].get(name)
 
     def _key(self, key: bytes) -> bytes:
         return self._name_at(int.from_bytes(key, "little"), self._tree)

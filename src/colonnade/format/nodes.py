@@ -8,10 +8,10 @@ CorruptError. Links out of the file, and soft links, are data: whoever asks deci
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -49,6 +49,7 @@ from colonnade.format.headers import (
     PIPELINE,
     SYMBOL_TABLE,
     Message,
+    check_own,
     fields_of,
     find,
     read_messages,
@@ -56,12 +57,13 @@ from colonnade.format.headers import (
 from colonnade.format.layout import OrdinaryStorage, decode_storage
 from colonnade.format.links import GroupLinks, Link
 from colonnade.format.pipelines import decode_pipeline
-from colonnade.format.source import HDF5Source
+from colonnade.format.source import Fields, HDF5Source, decode_known
 from colonnade.format.superblock import read_superblock
 from colonnade.format.values import DecodedValues, FillMessage, decode_fill_message, decode_old_fill
 from colonnade.model import DatasetInfo, FilterInfo, StoredType
 from colonnade.pager.sources import ByteSource
 
+T = TypeVar("T")
 MOST_BYTES_AT_ONCE = 2 << 30  # of elements that are read at once; more are refused
 _FEW_BYTES = 64 << 20  # that elements may claim, whatever is stored for them
 _BEST_FILTER, _MOST_FILL = 20_000, 100  # times what is stored that elements may claim, with filters and without
@@ -177,12 +179,12 @@ class ByteDataset(ByteNode):
         """The contents of the header."""
         kind, space = self._message(DATATYPE, "datatype"), self._message(DATASPACE, "dataspace")
         layout, pipeline = self._message(LAYOUT, "layout"), find(self.messages, PIPELINE)
-        stored = decode_datatype(self.source.as_fields(kind.data, "datatype message", kind.at))
+        stored = decode_known(self.source, kind.data, decode_datatype, "datatype message", kind.at)
         storage = decode_storage(fields_of(self.source, layout, "layout message"))
         if storage.storage == "sectioned":
             raise self.source.as_fields(b"", "layout message", layout.at).unknown("sectioned chunks")
-        extent = decode_dataspace(fields_of(self.source, space, "dataspace message"), self.source.length_size)
-        filters = () if pipeline is None else decode_pipeline(fields_of(self.source, pipeline, "filter message"))
+        extent = self._decode(space, decode_dataspace, "dataspace message")
+        filters = () if pipeline is None else self._decode(pipeline, decode_pipeline, "filter message")
         if storage.storage == "chunked" and (
             len(storage.chunk) != len(extent.shape) or storage.element_size != stored.size
         ):
@@ -202,10 +204,14 @@ class ByteDataset(ByteNode):
             raise self.source.wrong("object header", self.address, f"of a dataset has no {what} message")
         return message
 
+    def _decode(self, message: Message, decode: Callable[[Fields], T], what: str) -> T:
+        check_own(self.source, message, what)
+        return decode_known(self.source, message.data, decode, what, message.at)
+
     def _read_fill(self) -> FillMessage:
         message, old = find(self.messages, FILL), find(self.messages, OLD_FILL)
         if message is not None:
-            return decode_fill_message(fields_of(self.source, message, "fill value message"))
+            return self._decode(message, decode_fill_message, "fill value message")
         return FillMessage(None if old is None else decode_old_fill(fields_of(self.source, old, "fill value message")))
 
     @property

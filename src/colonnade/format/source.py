@@ -6,14 +6,18 @@ structure, its offset in the file, and the heading of the format specification t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import TypeVar
 
 from colonnade import kernels
 from colonnade.dataclass import dataclass
-from colonnade.errors import CorruptError, UnsupportedError
+from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError
 from colonnade.pager.sources import ByteSource
 
+T = TypeVar("T")
 CHECKSUM = 4  # bytes of a checksum
+_MOST_BYTES = 512  # of messages whose meaning is kept; longer ones are rare, and differ
 _SLACK = 1 << 16
 _HEADINGS = {  # of the HDF5 file format specification, by the first words of a structure's name
     "the superblock": "II.A Format Signature and Superblock",
@@ -72,7 +76,7 @@ class Fields:
         self.name = name
         self.at = 0
         self.offset_size = offset_size
-        self._length_size = length_size
+        self.length_size = length_size
         self._offset = offset
 
     @property
@@ -111,7 +115,7 @@ class Fields:
             step *= 4
 
     def length(self) -> int:
-        return self.number(self._length_size)
+        return self.number(self.length_size)
 
     def address(self) -> int | None:
         """An address; None for the undefined address, which has all bits set."""
@@ -136,6 +140,10 @@ class Fields:
         """All bytes that were not read yet."""
         start, self.at = self.at, len(self._data)
         return self._data[start:]
+
+    def of_part(self, data: bytes, what: str) -> Fields:
+        """Fields of a part of this structure, whose place in the file is not known."""
+        return Fields(data, what, self.name, self.offset_size, self.length_size)
 
     def wrong(self, text: str) -> CorruptError:
         """An error about this structure, to be raised."""
@@ -229,3 +237,26 @@ class HDF5Source:
     def wrong(self, what: str, address: int, text: str) -> CorruptError:
         """An error about the structure at an address, to be raised."""
         return _corrupt(self.name, what, self.base + address, text)
+
+
+# -- messages that were decoded before: tables of many files have few datatypes, fills and attributes between them --
+
+
+def decode_known(
+    source: HDF5Source, data: bytes, decode: Callable[[Fields], T], what: str, address: int | None = None
+) -> T:
+    """What a message means that holds no address of its own: immutable values, which others may have.
+
+    what, address: for errors, as in `HDF5Source.as_fields`.
+    """
+    if len(data) <= _MOST_BYTES:
+        try:
+            return _decode_once(data, decode, source.offset_size, source.length_size)  # type: ignore[return-value]
+        except ColonnadeError:
+            pass  # decoded again: the error names the structure, its place and its file
+    return decode(source.as_fields(data, what, address))
+
+
+@lru_cache(maxsize=1024)
+def _decode_once(data: bytes, decode: Callable[[Fields], object], offset_size: int, length_size: int) -> object:
+    return decode(Fields(data, "", "", offset_size, length_size))

@@ -19,6 +19,7 @@ import numpy as np
 from h5py import h5, h5a, h5o, h5r, h5s, h5t
 
 from colonnade import limits
+from colonnade.dataclass import replace
 from colonnade.errors import DataError, UnsupportedError, UsageError
 from colonnade.format.nodes import open_file
 from colonnade.h5 import capi
@@ -245,7 +246,8 @@ def read_element(node: NodeHandle, name: str) -> bytes | None:
     """A scalar attribute as the bytes of one element in memory form; None when absent, unreadable, or with pointers."""
     try:
         attribute = h5a.open(node, encode_name(name))
-        if describe_type(attribute.get_type()).has_pointers:
+        stored = describe_type(attribute.get_type())
+        if stored.has_pointers or is_shown_as_stored(stored):
             return None
         with elements(attribute) as image:
             return image.tobytes() if len(image) == 1 else None
@@ -368,9 +370,18 @@ def stored_form(node: NodeHandle, name: str) -> tuple[StoredType, tuple[int, ...
         if not h5a.exists(node, encode_name(name)):
             return None
         attribute = h5a.open(node, encode_name(name))
-        return describe_type(attribute.get_type()), tuple(attribute.shape)
+        return describe_attribute_type(attribute), tuple(attribute.shape)
     except hdf5_errors():
         return None
+
+
+def describe_attribute_type(attribute: h5a.AttrID) -> StoredType:
+    """The datatype; of references in the form of HDF5 1.12 with their size in the file, as for datasets."""
+    stored = describe_type(attribute.get_type())
+    n_elements = 0 if _is_null(attribute) else attribute.get_space().get_simple_extent_npoints()
+    if not n_elements or not is_shown_as_stored(stored):
+        return stored
+    return replace(stored, size=attribute.get_storage_size() // n_elements)
 
 
 def inspect_stored(node: NodeHandle, name: str) -> Attribute | None:
@@ -379,7 +390,7 @@ def inspect_stored(node: NodeHandle, name: str) -> Attribute | None:
         if not h5a.exists(node, encode_name(name)):
             return None
         attribute = h5a.open(node, encode_name(name))
-        stored, space = describe_type(attribute.get_type()), attribute.get_space()
+        stored, space = describe_attribute_type(attribute), attribute.get_space()
         if space.get_simple_extent_type() == h5s.NULL:
             return Attribute(stored, None)
         shape = tuple(space.get_simple_extent_dims())

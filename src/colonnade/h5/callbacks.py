@@ -59,9 +59,11 @@ class Callbacks:
 
     @property
     def _is_live(self) -> bool:
-        if self._file.latch is not self._latch and not self._latch.is_dead:
+        if self._file.latch is self._latch:
+            return not self._file.is_orphan
+        if not self._latch.is_dead:
             self._file.latch.is_broken = True  # two openings that write: what one of them writes would be lost
-        return self._file.latch is self._latch and not self._file.is_orphan
+        return False
 
     @shielded
     def readinto(self, buffer: memoryview) -> None:

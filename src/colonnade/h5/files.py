@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from weakref import WeakSet
 
 import h5py
@@ -41,10 +41,10 @@ from colonnade.pager.locks import (
     read_stamp,
 )
 from colonnade.pager.marks import journal_path
-from colonnade.pager.options import Care, Links, Mode, Target, stream_size
+from colonnade.pager.options import BinaryFile, Care, Links, Mode, Target, is_stream, stream_size
 from colonnade.pager.readers import read_between_commits, wait_for_commit, wait_for_other_writers
 from colonnade.pager.recovery import clear_place, roll_back
-from colonnade.pager.safe_files import check_regular, hold, part_path
+from colonnade.pager.safe_files import check_readable_file, check_regular, hold, part_path
 from colonnade.pager.sources import ByteSource, JournaledBytes, StreamBytes
 
 _BOUNDS = ("earliest", "latest")
@@ -309,7 +309,7 @@ class FileHandle:
         return JournaledBytes(self._journaled, self.name)
 
     def change_bytes(self, work: Callable[[JournaledFile], None]) -> None:
-        """Let `work` change bytes of the file past HDF5, which looks at it anew afterwards; no commit yet.
+        """Let `work` change bytes of the file past HDF5, which looks at it again afterwards; no commit yet.
 
         Handles of the file are void afterwards.
         """
@@ -455,7 +455,7 @@ def open_file(target: Target, mode: Mode = "r", large_root: bool = False, care: 
         return FileHandle(target, str(target.file.filename), owned=False)
     if isinstance(target, (str, os.PathLike)):
         return _open_path(Path(target), mode, large_root, care)
-    if hasattr(target, "read") and hasattr(target, "seek"):
+    if is_stream(target):
         return _open_stream(target, mode, care)
     raise UsageError(
         f"cannot open {type(target).__name__}: give a path, an h5py.File or Group, a binary file object, or a URL"
@@ -521,7 +521,7 @@ def place_to_read(target: Any) -> tuple[Path, str]:
     return path, str(target.name)
 
 
-def _open_stream(stream: IO[bytes], mode: Mode, care: Care) -> FileHandle:
+def _open_stream(stream: BinaryFile, mode: Mode, care: Care) -> FileHandle:
     shown = str(getattr(stream, "name", "the file object"))
     try:
         if mode != "w":
@@ -533,7 +533,7 @@ def _open_stream(stream: IO[bytes], mode: Mode, care: Care) -> FileHandle:
     return FileHandle(h5, shown, owned=True)
 
 
-def _check_stream(stream: IO[bytes], name: str) -> None:
+def _check_stream(stream: BinaryFile, name: str) -> None:
     position = stream.tell()
     source = StreamBytes(stream, name)
     check_whole(source)
@@ -547,12 +547,7 @@ def _open_path(path: Path, mode: Mode, large_root: bool, care: Care) -> FileHand
     empty = path.is_file() and path.stat().st_size == 0
     if mode == "w" or (mode == "a" and (empty or not path.exists())):
         return _create_aside(path, large_root, care)
-    if path.is_dir():
-        raise FormatError(f"{path} is a folder, not an HDF5 file", path=str(path))
-    if not path.exists():
-        raise FileNotFoundError(f"there is no file {str(path)!r}")
-    if empty:
-        raise FormatError(f"{path} is not an HDF5 file: it is empty", path=str(path))
+    check_readable_file(path)
     return _open_to_read(path, care) if mode == "r" else _open_to_change(path, mode, care)
 
 

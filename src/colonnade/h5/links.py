@@ -235,7 +235,8 @@ def create_group(group: GroupHandle, path: str, large_attributes: bool = False) 
 
 
 def unlink(group: GroupHandle, name: str) -> None:
-    """Remove one link."""
+    """Remove one link. libhdf5 reads the header of an object whose last link it is."""
+    vet_object(group, encode_name(name))
     group.unlink(encode_name(name))
 
 
@@ -295,6 +296,7 @@ def dereference(node: NodeHandle, reference: h5r.Reference | ObjectReference | N
     """The object an object reference leads to, or None when it leads nowhere."""
     if isinstance(reference, ObjectReference):
         try:
+            vet_map(node, reference.address)
             return capi.open_reference(node, reference.address.to_bytes(8, "little")) if reference else None
         except hdf5_errors():
             return None

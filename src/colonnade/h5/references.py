@@ -18,7 +18,7 @@ from h5py import h5d, h5i, h5o, h5s
 from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError
 from colonnade.format.nodes import open_file as open_bytes
 from colonnade.h5 import capi
-from colonnade.h5.vetting import open_file_of, raw_bytes, vet_fill, vet_region
+from colonnade.h5.vetting import open_file_of, raw_bytes, vet_fill, vet_map, vet_region
 from colonnade.model import StoredType
 from colonnade.nodes import GroupHandle, NodeHandle
 from colonnade.nodes.damage import hdf5_errors, raise_lack
@@ -94,6 +94,7 @@ def find_target(node: NodeHandle, kind: ReferenceKind, data: bytes) -> tuple[obj
         return _find_in_bytes(node, data)
     try:
         if kind == "object_reference":
+            vet_map(node, int.from_bytes(data[:8], "little"))
             return capi.open_reference(node, data), None, None
         vet_region(node, data)
         dataset, space = capi.open_region(node, data)

@@ -7,7 +7,7 @@ memory or crashes. So each question below is asked before libhdf5 is:
 | --- | --- | --- |
 | open this file for changes | `vet_root` | the sizes of addresses, the free list of the root group's names |
 | list or look up links of this group | `vet_links` | the free list of its names, which may be a circle |
-| open the object of this name | `vet_object` | the map of a virtual dataset, in the global heap |
+| open or remove the object of this name | `vet_object` | its datatype's version; the heap of a virtual dataset |
 | list the creation properties of this dataset | `vet_fill` | a fill of variable length, in the global heap |
 | read this attribute | `vet_attribute` | lengths and collections that it refers to |
 | follow this region reference | `vet_region` | whether its collection has an end |
@@ -54,11 +54,13 @@ from colonnade.format.global_heap import (
 )
 from colonnade.format.headers import (
     ATTRIBUTE,
+    DATATYPE,
     EXTERNAL,
     FILL,
     LAYOUT,
     OLD_FILL,
     PIPELINE,
+    SHARED,
     SYMBOL_TABLE,
     Message,
     iter_messages,
@@ -74,7 +76,7 @@ from colonnade.h5.datatypes import describe_type
 from colonnade.model import StoredType
 from colonnade.nodes import DatasetHandle, GroupHandle, NodeHandle
 from colonnade.nodes.chunk_source import FARTHEST
-from colonnade.nodes.damage import hdf5_errors
+from colonnade.nodes.damage import NEEDS_NEWER_HDF5, hdf5_errors
 from colonnade.nodes.heap_source import SMALL_CLAIM
 from colonnade.nodes.protocols import Notes
 from colonnade.pager.journal import JournaledFile
@@ -85,6 +87,7 @@ _MOST_HEADER = 1 << 19  # bytes of a header's continuation blocks that are read
 _LONGEST_HEAP = 16 << 20  # bytes of names; longer local heaps are not looked at
 _MOST_TIMES = 4  # how often the bytes of a file may be walked over: collections do not overlap
 _SLACK = 1 << 20
+_NEWEST_DATATYPE = 4  # of HDF5 before 2.0
 _CIRCLE = "the free places of its names form a circle"
 _NEVER_ENDS = "an object in it claims no bytes, so that its end is never reached"
 _OVERLAP = "its collections claim more bytes than the file can have for them"
@@ -191,6 +194,8 @@ class OpenFile:
         if address in self._objects:
             return
         for message in self.messages(address):
+            if message.type == DATATYPE and not message.flags & SHARED:
+                _vet_version(message.data)
             if message.type == LAYOUT and is_virtual(message.data):
                 with suppress(CorruptError, UnknownToReader):
                     self.vet_collection(decode_storage(self.fields(message)).address or 0)
@@ -392,13 +397,22 @@ def vet_links(group: GroupHandle) -> None:
 
 
 def vet_object(group: GroupHandle, name: bytes) -> None:
-    """Refuse a virtual dataset whose map is in a collection without an end; soft links are not followed."""
+    """Refuse a virtual dataset whose map is in a collection without an end, and a datatype too new for this libhdf5.
+
+    Soft links are not followed.
+    """
     link = group.links.get_info(name)
     if link.type == h5l.TYPE_HARD:
         vet_map(group, int(link.u))
 
 
-def vet_map(group: GroupHandle, address: int) -> None:
+def _vet_version(datatype: bytes | memoryview) -> None:
+    """HDF5 before 2.0 cannot open datatypes of version 5, and one of its identifiers is broken after it has tried."""
+    if datatype and datatype[0] >> 4 > _NEWEST_DATATYPE and int(capi.hdf5_version().partition(".")[0]) < 2:
+        capi.refuse("open this object", f"{NEEDS_NEWER_HDF5}; h5py has HDF5 {h5py.version.hdf5_version} here")
+
+
+def vet_map(group: NodeHandle, address: int) -> None:
     """Refuse the same dataset by the address of its header, which is in the file of the group."""
     file = vetted_file(group)
     if file is not None:

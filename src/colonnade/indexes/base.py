@@ -174,15 +174,28 @@ digest = _Digest()
 
 
 class Part:
-    """A dataset of an index, read in blocks of rows."""
+    """A dataset of an index, read in blocks of rows.
 
-    def __init__(self, dataset: Dataset, block_rows: int, digests: Sequence[str] | None = None) -> None:
+    n_rows and n_columns: how many of the dataset mean something; it may claim any number of others after them.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        block_rows: int,
+        digests: Sequence[str] | None = None,
+        *,
+        n_rows: int | None = None,
+        n_columns: int | None = None,
+    ) -> None:
         self.dataset = dataset
         self._info = dataset.describe()
         self._block_rows = block_rows
         self._digests = digests
         self._blocks: dict[int, Image] = {}
-        self._matrix = dataset.matrix_shape()
+        self._most_rows = n_rows
+        matrix = dataset.matrix_shape()
+        self._n_columns = None if matrix is None else matrix[1] if n_columns is None else min(matrix[1], n_columns)
         self._source = dataset.chunk_source(raw_dtype(self._info.type), self._info.filters)
 
     @property
@@ -191,7 +204,8 @@ class Part:
 
     @property
     def n_rows(self) -> int:
-        return self._info.shape[0] if self._info.shape else 0
+        n_rows = self._info.shape[0] if self._info.shape else 0
+        return n_rows if self._most_rows is None else min(n_rows, self._most_rows)
 
     def read(self, start: int, stop: int) -> Image:
         """The rows start to stop of a matrix, or of a one-dimensional part without pointers."""
@@ -222,8 +236,8 @@ class Part:
         return self._blocks[number]
 
     def _load(self, start: int, stop: int) -> Image:
-        if self._matrix is not None:
-            return self.dataset.read_matrix((start, stop), (0, self._matrix[1]))
+        if self._n_columns is not None:
+            return self.dataset.read_matrix((start, stop), (0, self._n_columns))
         found = self._source.read(start, stop - start) if self._source is not None else None
         if found is not None:
             return found
@@ -240,10 +254,11 @@ class Part:
         return [digest(self._load(s, min(s + self._block_rows, self.n_rows)).tobytes()) for s in starts]
 
 
-def digest_pointing(dataset: Dataset) -> str:
-    """One digest of a whole dataset. Pointers of its elements are followed."""
+def digest_pointing(dataset: Dataset, most: int | None = None) -> str:
+    """One digest of a dataset, or of as many rows as mean something. Pointers of its elements are followed."""
     info = dataset.describe()
-    with dataset.reading(info, 0, info.shape[0] if info.shape else 0) as image:
+    n_rows = info.shape[0] if info.shape else 0
+    with dataset.reading(info, 0, n_rows if most is None else min(n_rows, most)) as image:
         return digest(b"".join(with_length(follow_pointers(element, info.type)) for element in image))
 
 
@@ -286,6 +301,16 @@ class Wrong:
 
     def __str__(self) -> str:
         return f"{self.entry}: found {self.found}, expected {self.expected}"
+
+
+class ChunkBounds(NamedTuple):
+    """The least and greatest key of each chunk (undefined if it has no values), and the number of its values, which
+    are neither missing nor NaN. chunk_rows: the rows of a chunk, of which the last may have fewer."""
+
+    low: np.ndarray
+    high: np.ndarray
+    n_values: np.ndarray
+    chunk_rows: int
 
 
 @dataclass
@@ -351,6 +376,10 @@ class Index(ABC):
 
         whole_groups: with them all rows whose key equals that of the last of them; otherwise earlier rows come first.
         """
+        return None
+
+    def chunk_bounds(self) -> ChunkBounds | None:
+        """The bounds of the numbers in each chunk; None if the index has none, or if some are not numbers."""
         return None
 
     def known(self) -> Known | Asking[Known | None] | None:

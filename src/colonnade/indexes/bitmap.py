@@ -9,7 +9,7 @@ completeness is established by verifying the index or by counting its bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -118,7 +118,7 @@ def _near_codes(keys: Keys) -> tuple[int, Numbers, np.dtype, int] | None:
         return None
     missing = keys.missing if keys.missing.any() else None
     least, greatest, _, _ = kernels.least_greatest(np.ascontiguousarray(keys.values), missing)
-    if least is None or greatest - least >= MOST_NEAR:
+    if not isinstance(least, int) or not isinstance(greatest, int) or greatest - least >= MOST_NEAR:
         return None
     if least >= 0 and greatest < MOST_NEAR:
         least = 0
@@ -291,13 +291,17 @@ class BitmapIndex(Index):
 
     def _bits(self) -> Part:
         if self._part is None:
-            self._part = Part(self.dataset, 1, self._digests_of(""))
+            self._part = self._bitmaps(self._digests_of(""))
         return self._part
+
+    def _bitmaps(self, digests: Sequence[str] | None = None) -> Part:
+        """The bitmaps: as many bytes of each as the rows of the column take."""
+        return Part(self.dataset, 1, digests, n_columns=-(-self.column.n_rows // 8))
 
     def digests(self) -> Digests:
         return {
             "attributes": [digest(b"")],
-            "": Part(self.dataset, 1).digests(),
+            "": self._bitmaps().digests(),
             "values": [digest_pointing(self._values_node())],
         }
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -228,11 +228,15 @@ class BloomIndex(Index):
     def _filters(self) -> Part:
         if self._part is None:
             self._check_attributes(self._attributes_digest())
-            self._part = Part(self.dataset, 1, self._digests_of(""))
+            self._part = self._rows(self._digests_of(""))
         return self._part
 
+    def _rows(self, digests: Sequence[str] | None = None) -> Part:
+        """The filters: as many as the column has chunks."""
+        return Part(self.dataset, 1, digests, n_rows=self._grid.n_chunks)
+
     def digests(self) -> Digests:
-        return {"attributes": [self._attributes_digest()], "": Part(self.dataset, 1).digests()}
+        return {"attributes": [self._attributes_digest()], "": self._rows().digests()}
 
     def find(self, leaf: BoundLeaf, scope: Selection, by_row: bool) -> Found | None:
         points = leaf.points

@@ -22,13 +22,14 @@ import numpy as np
 
 from colonnade import writing
 from colonnade.columns.decode import fill_is_nan
-from colonnade.columns.keys import Keys, image_to_keys, join, keys_to_image, make_keys
+from colonnade.columns.keys import Keys, NumberKeys, image_to_keys, join, keys_to_image, make_keys
 from colonnade.columns.mapping import key_type
 from colonnade.columns.missing import Mask
 from colonnade.indexes.base import (
     CHUNK_SHAPE,
     Builder,
     ChangedError,
+    ChunkBounds,
     Digests,
     Found,
     Index,
@@ -167,7 +168,7 @@ class MinMaxIndex(Index):
         return None
 
     def digests(self) -> Digests:
-        return {"attributes": [self._attributes_digest()], "": [digest_pointing(self.dataset)]}
+        return {"attributes": [self._attributes_digest()], "": [digest_pointing(self.dataset, self._grid.n_chunks)]}
 
     def _attributes_digest(self) -> str:
         """The digest of `chunk_shape`, if the column has no chunks to compare it with."""
@@ -240,6 +241,14 @@ class MinMaxIndex(Index):
 
     def _rows(self, chosen: Mask) -> Selection:
         return Selection.from_chunks(chosen, self._grid.chunk_rows, self.column.n_rows)
+
+    def chunk_bounds(self) -> ChunkBounds | None:
+        low, high, counts = self.bounds()
+        n_values = counts["n"] - counts["nan_count"] - counts["fill_count"]
+        is_odd = ((low.nan | high.nan) & (n_values > 0)).any()  # a bound that is NaN excludes nothing
+        if is_odd or not (isinstance(low, NumberKeys) and isinstance(high, NumberKeys)):
+            return None
+        return ChunkBounds(low.values, high.values, n_values, self._grid.chunk_rows)
 
     def known(self) -> Known:
         low, high, counts = self.bounds()

@@ -164,11 +164,15 @@ class SortedRowsIndex(Index):
     def _rows_part(self) -> Part:
         if self._part is None:
             self._check_attributes(self._attributes_digest())
-            self._part = Part(self.dataset, limits.now.sorted_block, self._digests_of(""))
+            self._part = self._numbers(self._digests_of(""))
         return self._part
 
+    def _numbers(self, digests: Sequence[str] | None = None) -> Part:
+        """The row numbers: as many as the column has rows."""
+        return Part(self.dataset, limits.now.sorted_block, digests, n_rows=self.column.n_rows)
+
     def digests(self) -> Digests:
-        return {"attributes": [self._attributes_digest()], "": Part(self.dataset, limits.now.sorted_block).digests()}
+        return {"attributes": [self._attributes_digest()], "": self._numbers().digests()}
 
     def rows(self, start: int, stop: int) -> Places:
         """The rows at positions start to stop of the order."""

@@ -238,8 +238,70 @@ static PyObject *check_text(PyObject *Py_UNUSED(module), PyObject *arguments)
     return finish(s, 3, PyLong_FromSsize_t(bad));
 }
 
+/* The shortest and longest string in lengths[0..1]; 0, or -1 - row where offsets are wrong. */
+static Py_ssize_t length_bounds(const int32_t *offsets, Py_ssize_t n, Py_ssize_t n_data, int64_t *lengths)
+{
+    int64_t least = n ? INT32_MAX : 0, most = 0;
+    if (n && offsets[0] < 0)
+        return -1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        int64_t length = (int64_t)offsets[i + 1] - offsets[i];
+        if (UNLIKELY(length < 0 || offsets[i + 1] > n_data))
+            return -1 - i;
+        least = length < least ? length : least;
+        most = length > most ? length : most;
+    }
+    lengths[0] = least;
+    lengths[1] = most;
+    return 0;
+}
+
+/* None is longer than the width. Where both sides have room, the rest of a string is overwritten by the next one. */
+static void pad_rows(const int32_t *offsets, Py_ssize_t n, const uint8_t *data, Py_ssize_t n_data, uint8_t *out,
+                     Py_ssize_t width)
+{
+    for (Py_ssize_t i = 0; i < n; i++) {
+        Py_ssize_t from = offsets[i], length = offsets[i + 1] - from;
+        uint8_t *to = out + i * width;
+        copy_short(to, data + from, length, from + 32 <= n_data && (n - i) * width >= 32);
+        memset(to + length, 0, (size_t)(width - length));
+    }
+}
+
+static PyObject *arrow_to_fixed(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *offsets, *data, *out;
+    Py_ssize_t width, wrong;
+    int64_t lengths[2] = {0, 0};
+    int has_nul = 0;
+    Span s[3] = {0};
+    if (!PyArg_ParseTuple(arguments, "OOnO", &offsets, &data, &width, &out))
+        return NULL;
+    if (open_kind(offsets, &s[0], "offsets", I32) < 0 || open_bytes(data, &s[1], "data") < 0
+        || open_bytes_out(out, &s[2], "out") < 0 || apart(&s[1], &s[2]) < 0)
+        return finish(s, 3, NULL);
+    if (s[0].count < 1)
+        return finish(s, 3, refuse("offsets is empty, expected one more than rows"));
+    Py_ssize_t n = s[0].count - 1;
+    if (width < 1 || product(n, width) != s[2].n_bytes)
+        return finish(s, 3, refuse("out has %zd bytes, expected %zd strings of %zd", s[2].n_bytes, n, width));
+    const int32_t *ends = (const int32_t *)s[0].bytes;
+    Py_BEGIN_ALLOW_THREADS
+    wrong = length_bounds(ends, n, s[1].n_bytes, lengths);
+    if (!wrong && n) {
+        has_nul = memchr(s[1].bytes + ends[0], 0, (size_t)(ends[n] - ends[0])) != NULL;
+        if (lengths[1] <= width)
+            pad_rows(ends, n, s[1].bytes, s[1].n_bytes, s[2].bytes, width);
+    }
+    Py_END_ALLOW_THREADS
+    if (wrong)
+        return finish(s, 3, refuse("offsets of row %zd do not lie in the data", -1 - wrong));
+    return finish(s, 3, Py_BuildValue("LLN", (long long)lengths[0], (long long)lengths[1], PyBool_FromLong(has_nul)));
+}
+
 PyMethodDef string_functions[] = {
     {"fixed_to_arrow", fixed_to_arrow, METH_VARARGS, NULL},
+    {"arrow_to_fixed", arrow_to_fixed, METH_VARARGS, NULL},
     {"check_text", check_text, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

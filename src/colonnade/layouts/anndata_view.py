@@ -208,7 +208,8 @@ def _cannot_show(info: TableInfo, column: str, why: str) -> DataError:
 
 def _move_inside(group: EditableGroup, layout: Layout) -> EditableGroup:
     """Make the table a member of its group. Object references still lead to its objects after the move."""
-    own, of_others = layout.edit.own_objects(group), set(layout.reading.unread_attributes(group))
+    own = layout.own_objects(group)
+    of_others = set(group.attribute_names()) - set(layout.reserved_attributes(group))
     inner = create_group(group, names.OTHER_FACE, holds_large_attributes(group))
     writing.copy_attributes(group, inner, without=of_others)
     for name in sorted(own):

@@ -3,23 +3,27 @@
 | protocol | module | needed |
 | --- | --- | --- |
 | `Describe` | `describe` | always: which groups are tables, what is in them, where the rows of a column are |
-| `Create` | `write` | to write new tables |
+| `Create` | `write`, or what the callable in another module makes | to write new tables |
 | `Edit` | `write` | to change the rows and columns of tables |
 | `IndexHome` | `search` | to search with indexes, and to build them |
 | `Rules` | `rules` | to check and fix tables |
 | `Conversion` (a class) | `convert` | only if the defaults do not suit: to convert from and into the layout |
 | `Sidecars` | `sidecars` | only if files next to the HDF5 file belong to a table |
 
-A layout without `Create` cannot be the layout of a new table; one without `Edit` is read-only; one without `Rules` is
-not checked. All but `Describe` are imported when they are first needed.
+A module satisfies its protocol itself, or names what does: `PART`. `in_folders` finds the modules, and imports each
+when it is first needed. A layout without `Edit` is read-only; one without `Rules` is not checked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
+from colonnade import writing
 from colonnade.arrays import Int64s
 from colonnade.dataclass import dataclass
 from colonnade.errors import UnsupportedError, UsageError
@@ -51,9 +55,6 @@ class Describe(Protocol):
     def open_column(self, group: Group, column: ColumnInfo, /) -> tuple[Dataset | SparseRows, Companion | Companions]:
         """The dataset with the rows of a column, and its companion dataset (categories, mask, heap, or the elements of
         lists) or None."""
-
-    def unread_attributes(self, group: Group, /) -> dict[str, object]:
-        """The attributes of the group that have no meaning in this layout."""
 
 
 class NewWriter(Protocol):
@@ -111,6 +112,10 @@ class Create(Protocol):
     ) -> None: ...
 
 
+NewTables = Callable[[object, bool], Create]
+"""Makes what writes a new table, for the version and, if that is asked for, the directory."""
+
+
 class Edit(Protocol):
     """Changes existing tables. Each function makes one change; the caller commits it."""
 
@@ -139,7 +144,6 @@ class Edit(Protocol):
     def note_pandas(self, node: EditableNode | SparseDraft, note: str | None, /) -> None:
         """Store a note on a dataset or on the group; None removes it. Called only if the layout keeps such notes."""
 
-    def own_objects(self, group: Group, /) -> set[str]: ...
     def clear(self, group: EditableGroup, /) -> None: ...
 
 
@@ -238,7 +242,7 @@ class Rules(Protocol[R]):
         """What is wrong with a table of another layout that also declares itself a table of this one."""
 
 
-AnyRules = Rules[Any]
+AnyRules = Rules[RawTable]
 """The rules of some layout: the caller gives them only the tables that they have inspected."""
 
 
@@ -284,7 +288,7 @@ def _keep_lengths(_root: Group, _table: str) -> None:
     pass
 
 
-def _no_companions(_column: ColumnInfo) -> tuple[str, ...]:
+def _no_members(_group: Group, _columns: Iterable[ColumnInfo]) -> tuple[str, ...]:
     return ()
 
 
@@ -308,29 +312,26 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Layout:
-    """A layout: its name, its parts, and what it can store. The parts of type Callable import what they return.
+    """A layout: its name, its parts, and what it can store.
 
     is_table: whether a group is a table of the layout. It is called for every group of a file, so it imports little.
-    load_create: takes the version and whether a directory is asked for.
+    find: gives the part that is in a module of this name, or None if the layout has none.
+    creates_in: the module that writes new tables, or makes what does; empty if that is not possible.
     could_be: what a group would be as a table, for layouts whose tables do not declare themselves; None for a group
         that cannot be read as one. Such tables are read when the layout is asked for.
     check_lengths: refuses a commit after which a table, at a path, and what shares its rows differ in length.
-    companions: the names of further datasets that a column may have in the table's group, besides its categories.
+    further_members: the names of members of a table's group that hold parts of the table or of these of its columns,
+        besides the rows and the categories of columns and the search indexes.
     row_target: the path of the table whose row numbers a column holds, if the file says so.
     """
 
     name: str
     is_table: Callable[[Group], bool]
-    load_reading: Callable[[], Describe]
-    load_indexes: Callable[[], IndexHome]
-    load_create: Callable[[object, bool], Create] | None = None
-    load_edit: Callable[[], Edit] | None = None
-    load_rules: Callable[[], AnyRules] | None = None
-    load_sidecars: Callable[[], Sidecars] | None = None
-    load_conversion: Callable[[], Conversion] | None = None
+    find: Callable[[str], object]
+    creates_in: str = ""
     could_be: Callable[[Group], Candidate | None] | None = None
     check_lengths: Callable[[Group, str], None] = _keep_lengths
-    companions: Callable[[ColumnInfo], tuple[str, ...]] = _no_companions
+    further_members: Callable[[Group, Iterable[ColumnInfo]], Iterable[str]] = _no_members
     row_target: Callable[[Group, ColumnInfo], str | None] = _no_target
     group_attributes: tuple[str, ...] = ()  # reserved: set by the layout only
     further_attributes: Callable[[Group], tuple[str, ...]] = _no_further  # those of one table
@@ -340,12 +341,10 @@ class Layout:
     keeps_texts: bool = False  # can store units and descriptions
     keeps_masks: bool = False  # can store a mask of missing rows next to the values
     keeps_pandas_notes: bool = False  # can store what pandas knows about a column or frame
-    parts: tuple[str, ...] = ()  # members of a table's group that do not belong to a single column
     is_of_datasets: bool = False  # its tables are datasets, which `is_table` is given as `DatasetTable`
     index_revision: IndexRevision = "april"  # how search indexes are stored
     names_are_links: bool = True  # the name of a column is also its link name in the group
     standard_references: str | None = None  # the attribute of tables with references of H5T_STD_REF
-    find_parts: Callable[[Group], Collection[str]] | None = None  # more `parts`, which differ between tables
 
     def can_read(self, group: Group) -> bool:
         """Whether a group can be read as a table of the layout when it is asked for."""
@@ -358,7 +357,7 @@ class Layout:
     @property
     def reading(self) -> Describe:
         """What describes and opens tables."""
-        return self.load_reading()
+        return cast("Describe", self.find("describe"))
 
     def describe(self, group: Group, path: str) -> TableInfo:
         return self.reading.describe(group, path)
@@ -376,59 +375,90 @@ class Layout:
 
     def create(self, version: object = None, directory: bool = False) -> Create:
         """What writes new tables, in the requested version and form if the layout has several."""
-        if self.load_create is None:
+        if not self.creates_in:
             raise UnsupportedError(
                 f"cannot write tables of layout {self.name!r}: it is read-only. Choose another layout",
                 feature=f"writing layout {self.name}",
             )
-        return self.load_create(version, directory)
+        part = self.find(self.creates_in)
+        if callable(part):
+            return cast("NewTables", part)(version, directory)
+        refuse_version(self.name, version, directory)
+        return cast("Create", part)
 
     @property
     def edit(self) -> Edit:
         """What changes tables; refused for layouts that are read-only."""
-        if self.load_edit is None:
+        edit = self.find("write")
+        if edit is None:
             raise UnsupportedError(
                 f"cannot change tables of layout {self.name!r}: it is read-only. Convert the file to another layout: "
                 "cn.convert(path, new_path, layout='hep001')",
                 feature=f"changing layout {self.name}",
             )
-        return self.load_edit()
+        return cast("Edit", edit)
 
     def own_objects(self, group: Group) -> set[str]:
         """The names of the objects in a table's group that belong to the table."""
-        if self.load_edit is not None:
-            return self.edit.own_objects(group)
+        if self.is_of_datasets:
+            return set()
         from colonnade.layouts.index_home import HOMES
 
-        members = self.describe(group, "/").members
-        companions = {name for column in members for name in self.companions(column)}
-        more_parts = () if self.find_parts is None else self.find_parts(group)
-        links = {(column.link or column.name).split("/")[0] for column in members}
-        return {HOMES[self.index_revision], *self.parts, *more_parts, *links, *companions}
+        own = {HOMES[self.index_revision], *self.member_names(group, self.describe(group, "/").members)}
+        return {name for name in own if name and group.has_link(name)}
+
+    def member_names(self, group: Group, columns: Sequence[ColumnInfo]) -> set[str]:
+        """The names of the members of a table's group that hold these columns, or other parts of the table."""
+        names = {column.link or column.name for column in columns}
+        names |= {column.categories.name for column in columns if column.categories is not None}
+        return {name.split("/")[0] for name in (*names, *self.further_members(group, columns))}
+
+    def clear_group(self, group: EditableGroup) -> None:
+        """Remove a table's own objects and attributes from its group. Everything else stays."""
+        for name in sorted(self.own_objects(group)):
+            writing.unlink(group, name)
+        for name in self.group_attributes:
+            writing.delete_attribute(group, name)
 
     @property
     def indexes(self) -> IndexHome:
-        return self.load_indexes()
+        return cast("IndexHome", self.find("search"))
 
     @property
     def rules(self) -> AnyRules | None:
-        return None if self.load_rules is None else self.load_rules()
+        return cast("AnyRules | None", self.find("rules"))
 
     @property
     def conversion(self) -> Conversion:
         """What converts tables from and into this layout."""
-        if self.load_conversion is not None:
-            return self.load_conversion()
+        own = self.find("convert")
+        if own is not None:
+            return cast("Conversion", own)
         from colonnade.layouts.conversion import Conversion
 
         return Conversion(self.group_attributes, self.column_attributes)
 
     @property
     def sidecars(self) -> Sidecars | None:
-        return None if self.load_sidecars is None else self.load_sidecars()
+        return cast("Sidecars | None", self.find("sidecars"))
 
 
 def refuse_version(layout: str, version: object, directory: bool) -> None:
     """Refuse `version=` and `directory=` for a layout that has one version and no directories."""
     if version is not None or directory:
         raise UsageError(f"version= and directory= are for the layout 'artifactdb', not {layout!r}")
+
+
+def in_folders(*packages: str) -> Callable[[str], object]:
+    """What finds the parts of a layout: in its own folder, then in one that it shares with others."""
+
+    @cache
+    def find(name: str) -> object:
+        for package in packages:
+            if find_spec(f"{package}.{name}") is not None:
+                module = import_module(f"{package}.{name}")
+                part: object = getattr(module, "PART", module)
+                return part
+        return None
+
+    return find

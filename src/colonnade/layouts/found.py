@@ -12,6 +12,8 @@ from colonnade.nodes.dataset_tables import HOME_OF_INDEXES, DatasetTable
 from colonnade.nodes.paths import join_path, walk_listed
 from colonnade.nodes.protocols import Child
 
+HOMES_OF_INDEXES = (HOME_OF_INDEXES, "SEARCH_INDEXES")
+"""The groups of a table's search indexes in HEP001 of April and of July 2026."""
 _OWN = (HOME_OF_INDEXES, "_i_", "_p_")
 """How the names of groups begin that hold what belongs to tables: search indexes, and what PyTables hides."""
 
@@ -26,14 +28,9 @@ class Everything(Container[str]):
 def own_names(layout: Layout, group: Group, path: str) -> Container[str]:
     """The names in a table's group that lead to parts of the table."""
     try:
-        members = layout.describe(group, path).members
-        names = {column.link or column.name for column in members} | set(layout.parts) | {HOME_OF_INDEXES}
-        names |= {column.categories.name for column in members if column.categories is not None}
-        names |= {name for column in members for name in layout.companions(column)}
-        names |= set(() if layout.find_parts is None else layout.find_parts(group))
+        return {*HOMES_OF_INDEXES, *layout.member_names(group, layout.describe(group, path).members)}
     except hdf5_errors(ColonnadeError):
         return Everything()
-    return {name.split("/")[0] for name in names}
 
 
 def walk_tables(root: Group) -> Iterator[tuple[str, Group, Layout]]:
@@ -86,7 +83,7 @@ class _OwnNames:
     def owns(self, path: str) -> bool:
         """Whether the object at a path below the table is a part of it."""
         name = path[len(self._path.rstrip("/")) + 1 :].split("/", maxsplit=1)[0]
-        if name in (HOME_OF_INDEXES, *self._layout.parts):
+        if name in (*HOMES_OF_INDEXES, *self._layout.further_members(self._group, ())):
             return True
         if self._names is None:
             self._names = own_names(self._layout, self._group, self._path)

@@ -1,7 +1,6 @@
-"""Search indexes of AnnData and ArtifactDB: each names its column and refers to its rows; columns cannot refer back.
+"""Search indexes of most layouts: each names its column and refers to its rows; columns cannot refer back.
 
-Name and reference must agree, because another program may have replaced the dataset of a column. `rows_of` gives the
-dataset that holds the rows of a column of the table, or None.
+Name and reference must agree, because another program may have replaced the dataset of a column.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from colonnade.layouts.index_home import (
     IndexPlan,
     PlacedIndex,
     index_datasets,
+    place_index,
     remove_index,
     rename_placed,
 )
@@ -27,16 +27,53 @@ from colonnade.nodes import Dataset, EditableDataset, EditableGroup, Group, attr
 from colonnade.nodes.paths import editable, join_path
 
 COLUMN = "column"
-RowsOf = Callable[[str], Dataset | None]
+RowsOf = Callable[[Group, str, TableInfo | None], Dataset | None]
+"""The dataset that holds the rows of a column of a table, with the description of the table if it is known."""
 
 
-def named_indexes(group: Group, info: TableInfo, rows_of: RowsOf) -> list[PlacedIndex]:
-    """All search indexes of the table, sorted by name."""
-    datasets = index_datasets(group)
-    return [_placed(name, dataset, info, rows_of) for name, dataset in datasets.items()]
+class NamedIndexes:
+    """The search indexes of a layout, in the member group `_search_indexes` of each table: its `IndexHome`."""
+
+    def __init__(self, rows_of: RowsOf) -> None:
+        self._rows_of = rows_of
+
+    def search_indexes(self, group: Group, info: TableInfo) -> list[PlacedIndex]:
+        """All search indexes of the table, sorted by name."""
+
+        def rows(column: str) -> Dataset | None:
+            return self._rows_of(group, column, info)
+
+        return [_placed(name, dataset, info, rows) for name, dataset in index_datasets(group).items()]
+
+    def place_index(self, group: EditableGroup, column: str, kind: str) -> tuple[EditableGroup, str]:
+        """The group for a new index of this kind, and an unused name in it."""
+        return place_index(group, column.replace("/", "_"), kind)
+
+    def attach_index(self, group: EditableGroup, column: str, kind_word: str, dataset: EditableDataset) -> None:
+        """Mark a newly built dataset as a search index of a column: KIND, its name and a reference to its rows."""
+        rows = self._rows_of(group, column, None)
+        if rows is None:
+            raise FormatError(f"column {column!r} is no longer in the file", column=column)
+        writing.write_text(dataset, KIND, kind_word, "ascii")
+        writing.write_text(dataset, COLUMN, column)
+        writing.write_references(dataset, INDEXED_COLUMNS, [editable(rows)])
+
+    def detach_index(self, group: EditableGroup, index: PlacedIndex) -> None:
+        """Remove a search index and its values."""
+        remove_index(group, index)
+
+    def rename_indexes(self, group: EditableGroup, info: TableInfo, column: str, new_name: str) -> None:
+        """Rename the indexes of a column to match its new name, before the column is renamed."""
+        for index in self.search_indexes(group, info):
+            if index.column == column:
+                writing.write_text(editable(index.dataset), COLUMN, new_name)
+                rename_placed(group, index, column, new_name)
+
+    def confirm_indexes(self, _group: EditableGroup, _indexes: Sequence[PlacedIndex]) -> None:
+        """Nothing to declare: an index that is kept is kept in sync."""
 
 
-def _placed(name: str, dataset: Dataset, info: TableInfo, rows_of: RowsOf) -> PlacedIndex:
+def _placed(name: str, dataset: Dataset, info: TableInfo, rows_of: Callable[[str], Dataset | None]) -> PlacedIndex:
     kind = attributes.read_text(dataset, KIND) or ""
     named = attributes.read_text(dataset, COLUMN)
     column = named if named in info.by_name else None
@@ -50,23 +87,6 @@ def _placed(name: str, dataset: Dataset, info: TableInfo, rows_of: RowsOf) -> Pl
     elif rows is None or listed != [rows.address]:
         problem = "it does not refer to the rows of its column, which may have been replaced"
     return PlacedIndex(name, kind, column, dataset, problem)
-
-
-def name_index(column: str, kind_word: str, dataset: EditableDataset, rows: Dataset | None) -> None:
-    """Mark a newly built dataset as a search index of a column: KIND, the column name and a reference to its rows."""
-    if rows is None:
-        raise FormatError(f"column {column!r} is no longer in the file", column=column)
-    writing.write_text(dataset, KIND, kind_word, "ascii")
-    writing.write_text(dataset, COLUMN, column)
-    writing.write_references(dataset, INDEXED_COLUMNS, [editable(rows)])
-
-
-def rename_named(group: EditableGroup, indexes: list[PlacedIndex], column: str, new_name: str) -> None:
-    """Rename the indexes of a column to match its new name, before the column is renamed."""
-    for index in indexes:
-        if index.column == column:
-            writing.write_text(editable(index.dataset), COLUMN, new_name)
-            rename_placed(group, index, column, new_name)
 
 
 # -- checking and fixing --
@@ -128,7 +148,3 @@ def remove_planned(group: EditableGroup, indexes: Sequence[PlacedIndex], gone: S
     for index in indexes:
         if index.dataset.address in lost:
             remove_index(group, index)
-
-
-def confirm_indexes(_group: EditableGroup, _indexes: Sequence[PlacedIndex]) -> None:
-    """Nothing to declare: an index that is kept is kept in sync."""

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from dataclasses import field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
-from colonnade.model import DatasetInfo
+from colonnade.model import DatasetInfo, TableInfo
 from colonnade.nodes import Dataset, Group
 from colonnade.nodes.damage import hdf5_errors
-from colonnade.nodes.paths import join_path
+from colonnade.nodes.paths import is_dataset, join_path
 from colonnade.nodes.protocols import Attribute, Child
 
 ObjectKind = Literal["group", "dataset"]
@@ -24,10 +24,20 @@ ObjectKind = Literal["group", "dataset"]
 class RawNode:
     """A group or dataset that could be opened."""
 
-    node: Any  # a Group or a Dataset, by `kind`
+    node: Group | Dataset  # by `kind`
     path: str
     kind: ObjectKind
     _attributes: dict[str, Attribute | None] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    @property
+    def as_group(self) -> Group:
+        assert not is_dataset(self.node)  # the caller has looked at its kind
+        return self.node
+
+    @property
+    def as_dataset(self) -> Dataset:
+        assert is_dataset(self.node)  # the caller has looked at its kind
+        return self.node
 
     def attribute(self, name: str) -> Attribute | None:
         """The attribute as stored; None if it does not exist."""
@@ -50,16 +60,15 @@ class RawNode:
 
     @cached_property
     def children(self) -> list[Child]:
-        return self.node.children() if self.kind == "group" else []
+        return self.as_group.children() if self.kind == "group" else []
 
     @cached_property
     def header(self) -> DatasetInfo | str:
         """The header of a dataset, or a string that explains why it cannot be read."""
         try:
-            header: DatasetInfo = self.node.describe()
+            return self.as_dataset.describe()
         except hdf5_errors(ColonnadeError) as error:
             return f"the header of this dataset cannot be read: {error}"
-        return header
 
     @property
     def stored(self) -> DatasetInfo | None:
@@ -80,6 +89,29 @@ class RawNode:
     @property
     def length(self) -> int:
         return self.stored.shape[0] if self.stored is not None and self.stored.shape else 0
+
+
+class RawTableNode(RawNode):
+    """A group that is a table, and the description that readers get.
+
+    counted: the attributes that the layout gives a table. values: whether rules may read values. bytes_read: the stored
+    size of those that they have read.
+    """
+
+    counted: tuple[str, ...] = ()
+
+    def __init__(self, group: Group, path: str, info: TableInfo, values: bool) -> None:
+        super().__init__(group, path, "group")
+        self.group, self.info, self.values = group, info, values
+        self.bytes_read = 0
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.info.members)
+
+    @property
+    def n_attributes(self) -> int:
+        return sum(self.attribute(name) is not None for name in self.counted)
 
 
 def stored_as(attribute: Attribute | None) -> str:
@@ -112,5 +144,5 @@ def open_member(group: Group, name: str, kind: str | None = None) -> tuple[Group
 
 def raw_member(node: RawNode, name: str) -> RawNode | None:
     """A member of a group as the rules check it."""
-    found = open_member(node.node, name) if node.kind == "group" and is_link_name(name) else None
+    found = open_member(node.as_group, name) if node.kind == "group" and is_link_name(name) else None
     return None if found is None else RawNode(found[0], join_path(node.path, name), found[1])

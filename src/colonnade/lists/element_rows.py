@@ -19,7 +19,7 @@ from colonnade.arrays import Booleans, Float64s, Int64s
 from colonnade.columns.arrow_types import taken
 from colonnade.columns.keys import Keys, Numbers
 from colonnade.columns.missing import Mask
-from colonnade.columns.read import ColumnReader, Opened
+from colonnade.columns.read import ColumnReader, opaque
 from colonnade.dataclass import replace
 from colonnade.query.computed import ComputedDecoder, described_column
 from colonnade.query.scan import read_column
@@ -212,7 +212,7 @@ def _first_elements(lists: pa.Array) -> Int64s:
 
 def repeated_reader(rows: RowsOfElements, reader: ColumnReader) -> ColumnReader:
     """A column next to the elements: its rows, each repeated."""
-    return reader.with_rows(rows.n_rows, Opened(_LocatedFetcher(rows, reader), _RepeatedDecoder(reader)))
+    return reader.with_rows(rows.n_rows, opaque(_LocatedFetcher(rows, reader), _RepeatedDecoder(reader)))
 
 
 def element_reader(rows: RowsOfElements, name: str, reader: ColumnReader) -> ColumnReader:
@@ -223,5 +223,5 @@ def element_reader(rows: RowsOfElements, name: str, reader: ColumnReader) -> Col
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     column = described_column(name, kind, rows.n_rows, reader.column.grid.chunk_rows)
     column = replace(column, description=reader.column.description, units=column.units or reader.column.units)
-    opened = Opened(_ElementFetcher(rows, reader), ComputedDecoder(kind))
+    opened = opaque(_ElementFetcher(rows, reader), ComputedDecoder(kind))
     return ColumnReader.computed(column, opened, reader.sources or (reader,))

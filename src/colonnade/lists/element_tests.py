@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from colonnade import compute as pc
 from colonnade.arrays import Int64s
-from colonnade.columns.read import ColumnReader, Opened
+from colonnade.columns.read import ColumnReader, opaque
 from colonnade.errors import PredicateError, UsageError
-from colonnade.predicate.expressions import ColumnTerm, Subject, subject_of, term_of
+from colonnade.predicate.expressions import ColumnTerm, Subject, Term, subject_of, term_of
 from colonnade.predicate.tree import Compare, Contains, ElementsTerm, Leaf, Not, OfElements, Predicate, with_leaves
 from colonnade.query.bind import bind
 from colonnade.query.computed import (
@@ -64,7 +64,7 @@ def elements_reader(
     if not is_list_type(kind):
         raise PredicateError(f"{term} tests the elements of lists, column {'.'.join((of, *outer))!r} holds {kind}")
 
-    def compute(arrays: Mapping[ColumnTerm, pa.Array]) -> pa.Array:
+    def compute(arrays: Mapping[Term, pa.Array]) -> pa.Array:
         return _tested(term, of, inside, arrays[column])
 
     return reader_by(compute, name, {column: ReadOperand(readers[of], operand.fields)})
@@ -147,7 +147,7 @@ def _array_reader(name: str, array: pa.Array) -> ColumnReader:
         column = described_column(name, kind, len(array), max(len(array), 1))
     except UsageError:
         raise PredicateError(f"elements of type {kind} cannot be tested") from None
-    return ColumnReader.computed(column, Opened(_ArrayFetcher(array), ComputedDecoder(kind)), ())
+    return ColumnReader.computed(column, opaque(_ArrayFetcher(array), ComputedDecoder(kind)), ())
 
 
 class _ArrayFetcher:

@@ -81,15 +81,12 @@ def read_integers(node: Node, name: str) -> list[int] | None:
     return [int(value)] if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else None
 
 
-def read_references(node: Node, name: str) -> list[object] | None:
+def read_references(node: Node, name: str) -> list[ObjectReference] | None:
     """The attribute's object references, in order, for `dereference`; None when absent or of another type."""
     stored = node.attribute_storage(name)
-    if stored is not None and is_shown_as_stored(stored[0]):  # the form of HDF5 1.12
-        return [ObjectReference(address) for address in node.reference_addresses(name)]
-    value = node.read_attribute(name) if stored is not None and stored[0].kind == "object_reference" else None
-    if value is None:
+    if stored is None or not (stored[0].kind == "object_reference" or is_shown_as_stored(stored[0])):
         return None
-    return list(value.flat) if isinstance(value, np.ndarray) else [value]
+    return [ObjectReference(address) for address in node.reference_addresses(name)]
 
 
 # -- attributes that people set --

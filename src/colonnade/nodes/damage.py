@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FrameType
 
 from colonnade import limits
-from colonnade.errors import ColonnadeError, CorruptError, DataError
+from colonnade.errors import ColonnadeError, CorruptError, DataError, UnsupportedError
 
 _OF_BROKEN_OBJECTS = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, UnicodeError)
 _FAILURES = (OSError, RuntimeError, LookupError, ValueError, OverflowError)
@@ -34,6 +34,7 @@ _LACKS = frozenset(
     if hasattr(errno, name)
 )  # fmt: skip
 """What the system lacks, or its disk or network: nothing that bytes of a file can be the cause of."""
+NEEDS_NEWER_HDF5 = "its datatype was written by HDF5 2.0 or newer"
 _C_CALLS = "colonnade.h5.capi"
 _OF_LIBRARY = "colonnade.h5."  # modules that call it
 
@@ -74,6 +75,8 @@ def to_corrupt_error(error: Exception, name: str) -> Exception:
         return lack
     if "message is too large" in str(error):  # a limit of HDF5, not of the bytes that are there
         return DataError("cannot store this: HDF5 keeps at most 64 KiB for an attribute", path=name)
+    if NEEDS_NEWER_HDF5 in str(error):
+        return UnsupportedError(f"{error}. Reading this needs no HDF5; to change it, install a newer h5py", path=name)
     return CorruptError(f"the stored data is damaged: the HDF5 library reports: {error}", path=name)
 
 

@@ -72,6 +72,9 @@ class ReferenceTarget(NamedTuple):
     attribute: str | None = None
 
 
+AttributeValue = bytes | int | ObjectReference
+
+
 @dataclass(frozen=True)
 class Attribute:
     """An attribute as it is stored. `problem` is why its values could not be read.
@@ -82,7 +85,7 @@ class Attribute:
 
     type: StoredType | None
     shape: tuple[int, ...] | None
-    values: tuple[Any, ...] = ()
+    values: tuple[AttributeValue, ...] = ()
     problem: str | None = None
 
     @property
@@ -96,6 +99,12 @@ class Attribute:
     @property
     def is_references(self) -> bool:
         return self.type is not None and self.type.kind == "object_reference"
+
+    @property
+    def integers(self) -> tuple[int, ...]:
+        """The values of an attribute that holds integers; nothing for another."""
+        values = self.values if self.is_integer else ()
+        return tuple(int(value) for value in values if not isinstance(value, (bytes, ObjectReference)))
 
     def texts(self) -> list[str]:
         """The strings without their padding; bytes that are not UTF-8 are escaped."""

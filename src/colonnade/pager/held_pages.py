@@ -16,14 +16,21 @@ class HeldPages:
     """Runs of consecutive pages with their content, which do not overlap. The last page of a file may be short.
 
     Long runs stay in one piece: a change of many pages must not cost work for each of them. Other threads may read
-    while one changes.
+    while one changes. Of a page that was changed in part, what it was in the file is held as well, so that it is not
+    read again for the journal.
     """
 
     def __init__(self) -> None:
         self._firsts: list[int] = []  # increasing
         self._contents: dict[int, memoryview] = {}  # by the first page
+        self._before: dict[int, bytes] = {}  # single pages as they are in the file
         self._lock = Lock()
         self.n_pages = 0
+
+    @property
+    def n_bytes(self) -> int:
+        """The memory that the pages take, with what they were."""
+        return (self.n_pages + len(self._before)) * PAGE
 
     def put(self, first: int, content: memoryview) -> None:
         """Hold consecutive pages from `first` on, and forget what was held of them before."""
@@ -38,6 +45,22 @@ class HeldPages:
     def clear(self) -> None:
         with self._lock:
             self._firsts, self._contents, self.n_pages = [], {}, 0
+            self._before = {}
+
+    def put_part(self, page: int, before: bytes, at: int, data: memoryview) -> None:
+        """Hold a page that is not held, whose content in the file is `before`, with these bytes of it changed."""
+        content = bytearray(before)
+        content[at : at + len(data)] = data
+        with self._lock:
+            self._insert(page, memoryview(content))
+            self._before[page] = before
+
+    def stored(self, pages: range) -> bytes | None:
+        """What consecutive pages are in the file, if that is known of all of them."""
+        if len(pages) == 1:
+            return self._before.get(pages.start)
+        parts = [self._before.get(page, b"") for page in pages] if len(pages) <= len(self._before) else [b""]
+        return b"".join(parts) if all(parts) else None
 
     def change(self, page: int, at: int, data: memoryview) -> bool:
         """Change bytes of a page, counted from its beginning; False if the page is not held."""
@@ -96,6 +119,9 @@ class HeldPages:
 
     def drop_unchanged(self, pages: range, stored: bytes) -> list[range]:
         """Forget those of these held pages whose content is `stored`; return the others, as ranges."""
+        alone = self._contents.get(pages.start) if len(pages) == 1 else None
+        if alone is not None and alone[:PAGE].tobytes() != stored:
+            return [pages]
         changed: list[int] = []
         for first, content in self.parts(pages):
             begin = (first - pages.start) * PAGE

@@ -72,6 +72,8 @@ RECORD = struct.Struct("<QI")
 CHECK = struct.Struct("<I")
 DIGEST = struct.Struct("<QI")
 MOST_COPIED_AT_ONCE = 256  # pages written with one call
+SavedPages = list[tuple[range, bytes]]
+"""Consecutive pages and their old content, which are journaled with one call."""
 
 
 class JournaledFile(io.RawIOBase):
@@ -218,6 +220,9 @@ class JournaledFile(io.RawIOBase):
     def _write(self, start: int, view: memoryview) -> None:
         stop = start + len(view)
         self._note(start, stop)
+        if start < stop <= self._old_length:
+            self._change(start, view)
+            return
         edge = min(max(self._old_length, start), stop)
         if edge > start:
             self._change(start, view[: edge - start])
@@ -280,6 +285,17 @@ class JournaledFile(io.RawIOBase):
 
     def _change(self, start: int, view: memoryview) -> None:
         """Keep changed bytes below the old end in memory, page by page."""
+        page, at = divmod(start, PAGE)
+        if at + len(view) < PAGE:  # as most of what HDF5 writes
+            if self._held.change(page, at, view):
+                return
+            self._held.put_part(page, self._stored(range(page, page + 1)), at, view)
+        else:
+            self._change_pages(start, view)
+        if self._held.n_bytes > limits.now.held_page_bytes and (self._saving is None or self._saving.done()):
+            self._write_pages()  # never waits: this may be a call of HDF5, whose lock the other thread may need
+
+    def _change_pages(self, start: int, view: memoryview) -> None:
         stop = start + len(view)
         whole = range(-(-start // PAGE), stop // PAGE)
         if whole:
@@ -288,11 +304,7 @@ class JournaledFile(io.RawIOBase):
             low, high = max(start, page * PAGE), min(stop, (page + 1) * PAGE)
             part = view[low - start : high - start]
             if not self._held.change(page, low - page * PAGE, part):
-                content = memoryview(bytearray(self._stored(range(page, page + 1))))
-                content[low - page * PAGE : high - page * PAGE] = part
-                self._held.put(page, content)
-        if self._held.n_pages * PAGE > limits.now.held_page_bytes and (self._saving is None or self._saving.done()):
-            self._write_pages()  # never waits: this may be a call of HDF5, whose lock the other thread may need
+                self._held.put_part(page, self._stored(range(page, page + 1)), low - page * PAGE, part)
 
     def _own(self, view: memoryview) -> memoryview:
         """Bytes that stay as they are until the commit: a copy, or the caller's memory that `leave_unchanged` named."""
@@ -329,14 +341,16 @@ class JournaledFile(io.RawIOBase):
             raise failure
         self._check_place()
         self._await_saving()
-        self._forget_unchanged()
+        unsaved = self._unsaved_records()
+        first = next(unsaved, None)  # compares: HDF5 rewrites pages unchanged when a file is only opened and closed
         if not self.is_changed:
+            self._held.clear()
             return
         if self.is_aside and self._journal is None:
-            self._put_pages()
+            self._put_pages(list(self._held.adjacent(MOST_COPIED_AT_ONCE)))
             self._held.clear()
         if self._held.n_pages or self._journal is not None:
-            self._write_pages(last=True)
+            self._write_pages(last=True, unsaved=itertools.chain([] if first is None else [first], unsaved))
             if self._count is not None:
                 self._count()  # before the journal is removed: a reader that sees no journal must see the new count
             self._check_place()
@@ -365,15 +379,6 @@ class JournaledFile(io.RawIOBase):
                 "is at that path now was not changed; open it again and repeat the change",
                 path=str(self._path),
             )
-
-    def _forget_unchanged(self) -> None:
-        """Drop pages that were rewritten unchanged: HDF5 writes such pages when a file is only opened and closed.
-
-        Stops at the first page that changed: the others are compared when they are journaled, which reads them too.
-        """
-        for run in self._unsaved():
-            if self._held.drop_unchanged(run, self._stored(run)):
-                return
 
     def _unsaved(self) -> Iterator[range]:
         """The held pages whose old content is not in the journal, in runs of limited length."""
@@ -414,10 +419,11 @@ class JournaledFile(io.RawIOBase):
         if self.lock is not None:
             self.lock.give_back()
 
-    def _write_pages(self, last: bool = False) -> None:
+    def _write_pages(self, last: bool = False, unsaved: Iterable[SavedPages] | None = None) -> None:
         """Steps 1 to 3: write the old content of the held pages to the journal, then the pages to the file.
 
         last: nothing more is written before the commit; otherwise the mark is placed with free space before it.
+        unsaved: the old content, where it was compared already.
         """
         self._await_saving()
         is_new = self._mark_at is None
@@ -427,10 +433,11 @@ class JournaledFile(io.RawIOBase):
             self.lock.take()
         if self._journal is None:
             self._start_journal()
-        for records in self._unsaved_records():
+        for records in self._unsaved_records() if unsaved is None else unsaved:
             self._append_records([(pages.start, content) for pages, content in records])
             self._saved.update(*(pages for pages, _ in records))
-        for first, contents in self._held.adjacent(MOST_COPIED_AT_ONCE):
+        runs = list(self._held.adjacent(MOST_COPIED_AT_ONCE))
+        for first, contents in runs:
             each_page = itertools.chain.from_iterable(map(split_pages, contents))
             self._digests.update(enumerate(map(crc32, each_page), first))
         if last:
@@ -443,16 +450,16 @@ class JournaledFile(io.RawIOBase):
             end = max(self.length, self._old_length)
             self._put_mark(end if last else place_with_room(end))
         self._sync()
-        self._put_pages()
+        self._put_pages(runs)
         self._sync()
         self._held.clear()
 
-    def _unsaved_records(self) -> Iterator[list[tuple[range, bytes]]]:
-        """Changed pages and their old content, which the journal lacks: records to be appended with one call."""
-        records: list[tuple[range, bytes]] = []
+    def _unsaved_records(self) -> Iterator[SavedPages]:
+        """Changed pages and their old content, which the journal lacks; pages that did not change are dropped."""
+        records: SavedPages = []
         n_pages = 0
         for run in self._unsaved():
-            stored = self._stored(run)
+            stored = self._held.stored(run) or self._stored(run)
             for part in self._held.drop_unchanged(run, stored):
                 at = (part.start - run.start) * PAGE
                 records.append((part, stored if part == run else stored[at : at + len(part) * PAGE]))
@@ -479,9 +486,9 @@ class JournaledFile(io.RawIOBase):
             self._sync()  # a power cut before this point leaves the previous mark
             self._disk.write(self._file, bytes(MARK_BYTES), before)  # unwritten bytes must read as zeros
 
-    def _put_pages(self) -> None:
-        """Write the held pages into the file."""
-        for first, contents in self._held.adjacent(MOST_COPIED_AT_ONCE):
+    def _put_pages(self, runs: list[tuple[int, list[memoryview]]]) -> None:
+        """Write the held pages, in runs of consecutive ones, into the file."""
+        for first, contents in runs:
             self._disk.write_parts(self._file, contents, first * PAGE)
 
     def _sync(self) -> None:

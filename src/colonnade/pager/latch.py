@@ -84,9 +84,10 @@ class Latch:
 
     def begin(self) -> int:
         """The address or length that HDF5 asked for last. If there are earlier ones, what was to be done was lost."""
-        if self.asked.qsize() > 1:
+        n_asked = self.asked.qsize()
+        if n_asked > 1:
             self.is_broken = True
-        while self.asked.qsize():
+        for _ in range(n_asked):
             self.begun = self.asked.get_nowait()
         if self.begun is None:
             raise LostAddress

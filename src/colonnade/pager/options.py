@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import IO, Any, Literal
+from io import BufferedIOBase
+from typing import IO, TYPE_CHECKING, Literal, Protocol, TypeGuard
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
@@ -14,7 +15,25 @@ HardLinks = Literal["refuse", "allow"]
 Links = Literal["folder", "none", "any"]
 Library = Literal["auto", "never"]
 Durability = Literal["full", "fast"]
-Target = str | os.PathLike[str] | IO[bytes] | Any
+
+if TYPE_CHECKING:
+
+    class OpenObject(Protocol):
+        """An object of h5py: an open file, or a group in it."""
+
+        @property
+        def id(self) -> object: ...
+
+else:  # to create a protocol takes time, and nothing uses it at run time
+    OpenObject = object
+
+BinaryFile = IO[bytes] | BufferedIOBase
+Target = str | os.PathLike[str] | BinaryFile | OpenObject
+
+
+def is_stream(target: object) -> TypeGuard[BinaryFile]:
+    """Whether this is a binary file object that can be read anywhere."""
+    return hasattr(target, "read") and hasattr(target, "seek")
 
 
 @dataclass(frozen=True)
@@ -42,7 +61,7 @@ class Care:
             raise UsageError(f"library must be 'auto' or 'never', not {self.library!r}")
 
 
-def stream_size(stream: IO[bytes]) -> int:
+def stream_size(stream: BinaryFile) -> int:
     """The number of bytes in a seekable file object."""
     position = stream.tell()
     size: int = stream.seek(0, os.SEEK_END)

@@ -105,6 +105,17 @@ def check_regular(path: Path, verb: str = "read") -> None:
         raise FormatError(f"cannot {verb} {path}: it is {kind}, not a regular file", path=str(path))
 
 
+def check_readable_file(path: Path) -> None:
+    """Raise unless a path leads to a regular file that holds something."""
+    if path.is_dir():
+        raise FormatError(f"{path} is a folder, not an HDF5 file", path=str(path))
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {str(path)!r}")
+    check_regular(path, "open")
+    if path.stat().st_size == 0:
+        raise FormatError(f"{path} is not an HDF5 file: it is empty", path=str(path))
+
+
 def part_path(target: Path) -> Path:
     """A new, unguessable name in the same folder, for a file that will replace `target`."""
     return target.with_name(f".{target.name[:200]}.{os.urandom(6).hex()}.part")

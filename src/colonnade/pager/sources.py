@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Sequence
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from colonnade.errors import CorruptError
 from colonnade.pager.disk import DISK, Disk
 
 if TYPE_CHECKING:
     from colonnade.pager.journal import JournaledFile
+    from colonnade.pager.options import BinaryFile
 
 
 class ByteSource:
@@ -83,7 +84,7 @@ class BufferBytes(ByteSource):
 class StreamBytes(ByteSource):
     """The bytes of a seekable binary file object, whose position is moved."""
 
-    def __init__(self, stream: IO[bytes], name: str) -> None:
+    def __init__(self, stream: BinaryFile, name: str) -> None:
         super().__init__(name, int(stream.seek(0, os.SEEK_END)))
         self._stream = stream
         self._lock = threading.Lock()

@@ -56,8 +56,12 @@ class Term:
 
     @property
     def parts(self) -> tuple[Term, ...]:
-        """The terms that it is made from."""
+        """What it is computed from."""
         return ()
+
+    def with_definitions(self, definitions: Mapping[str, Term]) -> Term:
+        """The term with the names of computed columns replaced by what they are computed from."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,16 @@ class ColumnTerm(Term):
 
     name: str
     fields: tuple[str, ...] = ()
+
+    def with_definitions(self, definitions: Mapping[str, Term]) -> Term:
+        definition = definitions.get(self.name)
+        if definition is None:
+            return self
+        if not self.fields:
+            return definition
+        if not isinstance(definition, ColumnTerm):
+            raise PredicateError(f"{self} has no fields: it is computed", part=self)
+        return ColumnTerm(definition.name, (*definition.fields, *self.fields))
 
     def __str__(self) -> str:
         return name_text(self.name) + "".join(f"[{value_text(name)}]" for name in self.fields)
@@ -115,6 +129,9 @@ class CallTerm(Term):
     @property
     def parts(self) -> tuple[Term, ...]:
         return self.arguments
+
+    def with_definitions(self, definitions: Mapping[str, Term]) -> Term:
+        return CallTerm(self.function, tuple(argument.with_definitions(definitions) for argument in self.arguments))
 
     def __str__(self) -> str:
         strength = _STRENGTH.get(self.function)
@@ -211,17 +228,3 @@ def _check_arguments(function: str, arguments: tuple[Term, ...]) -> None:
                 f"round takes a number of digits, an integer from -{MAX_ROUND_DIGITS} to {MAX_ROUND_DIGITS}, "
                 f"not {arguments[1]}"
             )
-
-
-def substituted(term: Term, definitions: Mapping[str, Term]) -> Term:
-    """The term with the names of computed columns replaced by what they are computed from."""
-    if isinstance(term, CallTerm):
-        return CallTerm(term.function, tuple(substituted(argument, definitions) for argument in term.arguments))
-    if not isinstance(term, ColumnTerm) or term.name not in definitions:
-        return term
-    definition = definitions[term.name]
-    if not term.fields:
-        return definition
-    if not isinstance(definition, ColumnTerm):
-        raise PredicateError(f"{term} has no fields: it is computed", part=term)
-    return ColumnTerm(definition.name, (*definition.fields, *term.fields))

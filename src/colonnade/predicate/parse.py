@@ -54,6 +54,7 @@ from colonnade.predicate.tree import (
     Or,
     Predicate,
     StartsWith,
+    TruthTerm,
     compared,
 )
 
@@ -62,6 +63,7 @@ _AND, _OR, _NOT = ("and", "&", "&&"), ("or", "|", "||"), ("not", "~", "!")
 _COMPARISONS: dict[str, Operator] = {
     "==": "==", "=": "==", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
 }  # fmt: skip
+_OF_PREDICATES = (*_AND, *_OR, *_NOT, *_COMPARISONS, "is", "in", "between", "like", "startswith", "contains", "matches")
 _COMPARISON = "a comparison (== != < <= > >=, in, between, is, like, startswith, contains, matches)"
 
 Text = TypeVar("Text", bound=str | bytes)
@@ -83,7 +85,8 @@ def parse_with_positions(text: str) -> tuple[Predicate, TextPositions]:
 
 
 def expr(text: str) -> Expression:
-    """An expression from a string: columns, values, `+ - * / // % **`, parentheses and functions.
+    """An expression from a string: columns, values, `+ - * / // % **`, parentheses and functions. The value of a
+    predicate, such as "dx > 3", is a boolean.
 
     >>> cn.write("run.h5", {"dx": [1.0, 9.0], "dt": [2, 3]}, "steps")
     >>> t = cn.open_table("run.h5", "steps")
@@ -98,9 +101,15 @@ def expression_with_positions(text: str) -> tuple[Expression, TextPositions]:
     if not isinstance(text, str):
         raise PredicateError(f"an expression is parsed from a string, not from {text!r}")
     reader = OperandReader(text)
-    term = reader.operand("a column, a value, a function or (").term
-    if reader.next.kind != "end":
-        raise reader.error(reader.next, "an operator (+ - * / // % **), or the end of the text")
+    try:
+        term = reader.operand("a column, a value, a function or (").term
+        if reader.next.kind != "end":
+            raise reader.error(reader.next, "an operator (+ - * / // % **), or the end of the text")
+    except PredicateError:
+        if not any(token.word in _OF_PREDICATES for token in reader.tokens):
+            raise
+        predicate, positions = parse_with_positions(text)
+        return Expression(TruthTerm(predicate)), positions
     if not any(True for _ in columns_in(term)):
         raise refusal(text, 0, f"found {shortened(text)}, expected an expression with a column")
     return Expression(term), reader.positions

@@ -27,7 +27,6 @@ from colonnade.predicate.expressions import (
     described,
     subject_of,
     subject_text,
-    substituted,
     term_of,
 )
 from colonnade.predicate.literals import MAX_DIGITS, has_too_many_digits, value_text
@@ -329,6 +328,27 @@ class Comparison(Leaf):
 
 
 @dataclass(frozen=True, slots=True)
+class TruthTerm(Term):
+    """Whether a predicate holds, as a value that is computed: a boolean, missing where it is unknown."""
+
+    predicate: Predicate
+
+    @property
+    def strength(self) -> int:
+        return 0  # in parentheses inside anything else
+
+    @property
+    def parts(self) -> tuple[Term, ...]:
+        return tuple(term_of(leaf.column) for leaf in self.predicate.leaves())
+
+    def with_definitions(self, definitions: Mapping[str, Term]) -> Term:
+        return TruthTerm(with_definitions(self.predicate, definitions))
+
+    def __str__(self) -> str:
+        return str(self.predicate)
+
+
+@dataclass(frozen=True, slots=True)
 class ElementsTerm(Term):
     """Whether a predicate is true for any, or for all, of the elements of a list column.
 
@@ -351,6 +371,9 @@ class ElementsTerm(Term):
     @property
     def parts(self) -> tuple[Term, ...]:
         return tuple(term_of(leaf.column) for leaf in self.predicate.leaves())
+
+    def with_definitions(self, definitions: Mapping[str, Term]) -> Term:
+        return ElementsTerm(self.how, with_definitions(self.predicate, definitions))
 
     def __str__(self) -> str:
         return f"{self.how}({self.predicate})"
@@ -396,15 +419,19 @@ def with_leaves(predicate: Predicate, change: Callable[[Leaf], Leaf]) -> Predica
 
 def with_definitions(predicate: Predicate, definitions: Mapping[str, Term]) -> Predicate:
     """The predicate with the names of computed columns replaced by what they are computed from."""
-
-    def change(leaf: Leaf) -> Leaf:
-        if isinstance(leaf.column, ElementsTerm):
-            inside = with_definitions(leaf.column.predicate, definitions)
-            return leaf if inside == leaf.column.predicate else OfElements(ElementsTerm(leaf.column.how, inside))
-        subject = subject_of(substituted(term_of(leaf.column), definitions))
-        return leaf if subject == leaf.column else replace(leaf, column=subject)
-
-    return with_leaves(predicate, change)
+    if isinstance(predicate, Not):
+        return Not(with_definitions(predicate.part, definitions))
+    if isinstance(predicate, (And, Or)):
+        return type(predicate)(tuple(with_definitions(part, definitions) for part in predicate.parts))
+    assert isinstance(predicate, Leaf)  # the fourth kind of predicate
+    subject = subject_of(term_of(predicate.column).with_definitions(definitions))
+    if isinstance(subject, TruthTerm) and isinstance(predicate, Compare) and isinstance(predicate.value, bool):
+        asked = (predicate.operator, predicate.value)
+        if asked in (("==", True), ("!=", False)):  # planned as if the predicate was written there
+            return subject.predicate
+        if asked in (("==", False), ("!=", True)):
+            return Not(subject.predicate)
+    return predicate if subject == predicate.column else replace(predicate, column=subject)
 
 
 def compared(left: Term, operator: Operator, right: Term) -> Leaf:

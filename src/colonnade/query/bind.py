@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -506,22 +505,26 @@ def intersection(a: Interval | Among, b: Interval | Among) -> Interval | Among:
         assert isinstance(a, Interval)  # two Amongs are above
         return Among(tuple(key for key in b.keys if _holds(a, key)))
     assert isinstance(a, Interval)  # all other cases are above
-    low, low_open = _tighter((a.low, a.low_open), (b.low, b.low_open), max)
-    high, high_open = _tighter((a.high, a.high_open), (b.high, b.high_open), min)
-    if low is not None and high is not None and (low > high or (low == high and (low_open or high_open))):
+    low, low_open = _tighter((a.low, a.low_open), (b.low, b.low_open), is_low=True)
+    high, high_open = _tighter((a.high, a.high_open), (b.high, b.high_open), is_low=False)
+    if low is not None and high is not None and (_is_below(high, low) or (low == high and (low_open or high_open))):
         return NOTHING
     return Interval(low, high, low_open, high_open)
 
 
-_Edge = tuple[Any, bool]  # a key, or None: keys of one column can be compared, which `Key` does not tell
+_Edge = tuple[Key | None, bool]
 
 
-def _tighter(a: _Edge, b: _Edge, choose: Callable[..., Any]) -> _Edge:
+def _is_below(a: Key, b: Key) -> bool:
+    return a < b  # type: ignore[operator]  # keys of one column can be compared
+
+
+def _tighter(a: _Edge, b: _Edge, is_low: bool) -> _Edge:
     if a[0] is None or b[0] is None:
         return b if a[0] is None else a
     if a[0] == b[0]:
         return a[0], a[1] or b[1]
-    return a if choose(a[0], b[0]) == a[0] else b
+    return b if _is_below(a[0], b[0]) is is_low else a
 
 
 def fuse(tree: Bound) -> Bound:

@@ -6,10 +6,11 @@ array of values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
 from colonnade import compute as pc
@@ -19,13 +20,16 @@ from colonnade.columns.mapping import arrow_type, implied_units, named_type, sto
 from colonnade.columns.missing import Mask
 from colonnade.columns.plain import spread
 from colonnade.columns.raw import any_of
-from colonnade.columns.read import ColumnReader, Opened
+from colonnade.columns.read import ColumnReader, opaque
 from colonnade.dataclass import dataclass
 from colonnade.errors import PredicateError, UnknownColumn, rows_as
 from colonnade.model import ColumnInfo, Masked, Plain
-from colonnade.predicate.expressions import CallTerm, ColumnTerm, Term, columns_in
+from colonnade.predicate.expressions import CallTerm, ColumnTerm, Subject, Term, columns_in, term_of
+from colonnade.predicate.tree import ElementsTerm, Not, Predicate, TruthTerm
+from colonnade.query.bind import bind
 from colonnade.query.evaluate import evaluate
-from colonnade.selection import RowNumbers
+from colonnade.query.match import true_rows
+from colonnade.selection import RowNumbers, Selection
 
 StoredColumns = Mapping[ColumnTerm, tuple[str, tuple[str, ...]]]
 """For each column of a term, the name of the stored column and the fields of it that are meant."""
@@ -47,18 +51,21 @@ class ReadOperand:
         return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
-Compute = Callable[[Mapping[ColumnTerm, pa.Array]], pa.Array]
+SomeRows = range | RowNumbers
+Compute = Callable[[Mapping[Term, pa.Array]], pa.Array]
 """Computes the values of some rows from those of the operands."""
 
 
 class ComputedFetcher:
-    """Computes the rows of an expression from what readers of columns give."""
+    """Computes rows from what readers of columns give."""
 
     source = None
 
-    def __init__(self, compute: Compute, operands: Mapping[ColumnTerm, ReadOperand], kind: pa.DataType) -> None:
-        self._compute, self._operands, self._kind = compute, operands, kind
-        self._readers = _distinct(operands)
+    def __init__(
+        self, compute: Callable[[SomeRows], pa.Array], readers: Sequence[ColumnReader], kind: pa.DataType
+    ) -> None:
+        """compute: the values of some rows, from those of the readers."""
+        self._run, self._readers, self._kind = compute, readers, kind
         self._widest = max(self._readers, key=lambda reader: reader.column.type.size)
         self.n_threads = min(reader.n_threads for reader in self._readers)
 
@@ -73,19 +80,6 @@ class ComputedFetcher:
     def take(self, rows: RowNumbers) -> pa.Array:
         most = max(1, limits.now.piece_bytes // max(self._widest.column.type.size, 1))
         return self._joined([self._run(rows[first : first + most]) for first in range(0, len(rows), most)])
-
-    def _run(self, rows: range | RowNumbers) -> pa.Array:
-        """The values of these rows."""
-
-        def read(reader: ColumnReader) -> pa.Array:
-            return reader.read(rows.start, len(rows), rows.step) if isinstance(rows, range) else reader.take(rows)
-
-        arrays = {reader.column.name: read(reader) for reader in self._readers}
-        columns = {
-            column: operand.values(arrays[operand.reader.column.name]) for column, operand in self._operands.items()
-        }
-        with rows_as(lambda position: int(rows[position])):
-            return self._compute(columns)
 
     def _joined(self, parts: list[pa.Array]) -> pa.Array:
         if len(parts) == 1:
@@ -103,7 +97,44 @@ class ComputedFetcher:
         return min(reader.written_rows() for reader in self._readers)
 
 
-def _distinct(operands: Mapping[ColumnTerm, ReadOperand]) -> list[ColumnReader]:
+def _computes(term: Term, operands: Mapping[Term, ReadOperand]) -> Callable[[SomeRows], pa.Array]:
+    """What computes the values of an expression."""
+    return _computed_by(partial(evaluate, term), operands)
+
+
+def _computed_by(function: Compute, operands: Mapping[Term, ReadOperand]) -> Callable[[SomeRows], pa.Array]:
+    """What computes the values of rows by a function of the values of the operands."""
+    readers = _distinct(operands)
+
+    def compute(rows: SomeRows) -> pa.Array:
+        def read(reader: ColumnReader) -> pa.Array:
+            return reader.read(rows.start, len(rows), rows.step) if isinstance(rows, range) else reader.take(rows)
+
+        arrays = {reader.column.name: read(reader) for reader in readers}
+        columns = {part: operand.values(arrays[operand.reader.column.name]) for part, operand in operands.items()}
+        with rows_as(lambda position: int(rows[position])):
+            return function(columns)
+
+    return compute
+
+
+def _decides(predicate: Predicate, readers: Mapping[Subject, ColumnReader]) -> Callable[[SomeRows], pa.Array]:
+    """What decides whether a predicate holds, exactly as `where` does: true, false, or missing if it is unknown."""
+    holds, fails = bind(predicate, readers), bind(Not(predicate), readers)
+    by_name = {reader.column.name: reader for reader in readers.values()}
+
+    def decide(rows: SomeRows) -> pa.Array:
+        numbers = np.asarray(rows, dtype=np.int64)
+        asked = Selection.from_rows(np.unique(numbers))
+        true = true_rows(holds, asked, by_name)
+        false = true_rows(fails, asked - true, by_name)
+        is_true = true.holds(numbers)
+        return pa.array(is_true, mask=~(is_true | false.holds(numbers)))
+
+    return decide
+
+
+def _distinct(operands: Mapping[Term, ReadOperand]) -> list[ColumnReader]:
     """The readers of the operands, each once."""
     return list({operand.reader.column.name: operand.reader for operand in operands.values()}.values())
 
@@ -172,30 +203,26 @@ def computed_reader(term: Term, name: str, stored: StoredColumns, readers: Mappi
 
     Types that do not suit are a PredicateError.
     """
-    operands = dict[ColumnTerm, ReadOperand]()
-    for column, (of, fields) in stored.items():
-        operands[column] = operand_of(column, readers[of], fields)
-    return reader_of(_without_elements(term, operands), name, operands)
+    if isinstance(term, TruthTerm):
+        subjects = _subject_readers(term.predicate, stored, readers)
+        distinct = list({reader.column.name: reader for reader in subjects.values()}.values())
+        return _reader(name, _decides(term.predicate, subjects), distinct, pa.bool_())
+    if isinstance(term, ElementsTerm):
+        raise PredicateError(f"{term} is a test for where: it cannot be computed as a column", part=term)
+    operands = {part: _operand(part, stored, readers) for part in _operands_of(term)}
+    term = _without_elements(term, operands)
+    no_rows = {part: operand.values(pa.array([], operand.reader.kind)) for part, operand in operands.items()}
+    kind = evaluate(term, no_rows).type
+    return _reader(name, _computes(term, operands), _distinct(operands), kind)
 
 
-def reader_of(term: Term, name: str, operands: Mapping[ColumnTerm, ReadOperand]) -> ColumnReader:
-    """A reader of the column `name` that a term computes from its operands."""
-    return reader_by(partial(evaluate, term), name, operands)
-
-
-def reader_by(compute: Compute, name: str, operands: Mapping[ColumnTerm, ReadOperand]) -> ColumnReader:
+def reader_by(compute: Compute, name: str, operands: Mapping[Term, ReadOperand]) -> ColumnReader:
     """A reader of the column `name` that a function computes from the operands; no rows give its type."""
-    no_rows = {column: operand.values(pa.array([], operand.reader.kind)) for column, operand in operands.items()}
-    kind = compute(no_rows).type
-    distinct = _distinct(operands)
-    fetcher = ComputedFetcher(compute, operands, kind)
-    chunk_rows = max(reader.column.grid.chunk_rows for reader in distinct)
-    column = described_column(name, kind, distinct[0].column.n_rows, chunk_rows)
-    sources = [source for reader in distinct for source in (reader.sources or (reader,))]
-    return ColumnReader.computed(column, Opened(fetcher, ComputedDecoder(kind)), sources)
+    no_rows = {part: operand.values(pa.array([], operand.reader.kind)) for part, operand in operands.items()}
+    return _reader(name, _computed_by(compute, operands), _distinct(operands), compute(no_rows).type)
 
 
-def _without_elements(term: Term, operands: dict[ColumnTerm, ReadOperand]) -> Term:
+def _without_elements(term: Term, operands: dict[Term, ReadOperand]) -> Term:
     """The term with the lengths of stored lists as columns of their own: their elements need not be read."""
     if not isinstance(term, CallTerm):
         return term
@@ -210,6 +237,53 @@ def _without_elements(term: Term, operands: dict[ColumnTerm, ReadOperand]) -> Te
             return alone
     arguments = tuple(_without_elements(part, operands) for part in term.arguments)
     return term if arguments == term.arguments else CallTerm(term.function, arguments)
+
+
+def _reader(
+    name: str, compute: Callable[[SomeRows], pa.Array], readers: Sequence[ColumnReader], kind: pa.DataType
+) -> ColumnReader:
+    opened = opaque(ComputedFetcher(compute, readers, kind), ComputedDecoder(kind))
+    chunk_rows = max(reader.column.grid.chunk_rows for reader in readers)
+    column = described_column(name, kind, readers[0].column.n_rows, chunk_rows)
+    sources = [source for reader in readers for source in (reader.sources or (reader,))]
+    return ColumnReader.computed(column, opened, sources)
+
+
+def _subject_readers(
+    predicate: Predicate, stored: StoredColumns, readers: Mapping[str, ColumnReader]
+) -> dict[Subject, ColumnReader]:
+    """The readers of what the leaves of a predicate test, each with a name of its own."""
+    found: dict[Subject, ColumnReader] = {}
+    for leaf in predicate.leaves():
+        subject = leaf.column
+        if isinstance(subject, str) and subject in readers:
+            found[subject] = readers[subject]
+        elif subject not in found:
+            name = str(subject)
+            while name in readers:
+                name = f"({name})"
+            found[subject] = computed_reader(term_of(subject), name, stored, readers)
+    return found
+
+
+def _operands_of(term: Term) -> Iterator[Term]:
+    """The columns and predicates that a term is computed from, from left to right."""
+    if isinstance(term, (ColumnTerm, TruthTerm)):
+        yield term
+    else:
+        for part in term.parts:
+            yield from _operands_of(part)
+
+
+def _operand(part: Term, stored: StoredColumns, readers: Mapping[str, ColumnReader]) -> ReadOperand:
+    """The reader of a column or of a predicate."""
+    if isinstance(part, ColumnTerm):
+        name, fields = stored[part]
+        return operand_of(part, readers[name], fields)
+    name = str(part)
+    while name in readers:
+        name = f"({name})"
+    return ReadOperand(computed_reader(part, name, stored, readers), ())
 
 
 def described_column(name: str, kind: pa.DataType, n_rows: int, chunk_rows: int) -> ColumnInfo:

@@ -26,27 +26,28 @@ import pyarrow as pa
 
 from colonnade import compute as pc
 from colonnade.errors import DataError, PredicateError
-from colonnade.predicate.expressions import COMPARING, CallTerm, ColumnTerm, LiteralTerm, Term
+from colonnade.predicate.expressions import COMPARING, CallTerm, LiteralTerm, Term
 from colonnade.query.bind import as_number
 
 ArrowValue = pa.Array | pa.Scalar
 _UNITS = ("s", "ms", "us", "ns")
 
 
-def evaluate(term: Term, columns: Mapping[ColumnTerm, pa.Array]) -> pa.Array:
-    """The values of a term that names a column. A row that cannot be computed is a DataError; types that do not suit
-    are a PredicateError, which no rows show too."""
+def evaluate(term: Term, columns: Mapping[Term, pa.Array]) -> pa.Array:
+    """The values of a term, from those of the columns and of the predicates that it names.
+
+    A row that cannot be computed is a DataError; types that do not suit are a PredicateError, which no rows show too.
+    """
     value = _value(term, columns)
     assert isinstance(value, pa.Array)  # it names a column
     return value
 
 
-def _value(term: Term, columns: Mapping[ColumnTerm, pa.Array]) -> ArrowValue:
-    if isinstance(term, ColumnTerm):
-        return columns[term]
+def _value(term: Term, columns: Mapping[Term, pa.Array]) -> ArrowValue:
     if isinstance(term, LiteralTerm):
         return _scalar(term.value, None)
-    assert isinstance(term, CallTerm)  # the third kind of term
+    if not isinstance(term, CallTerm):
+        return columns[term]
     if term.function == "round" and len(term.arguments) == 2:
         digits = term.arguments[1]
         assert isinstance(digits, LiteralTerm) and isinstance(digits.value, int)  # checked when it was called

@@ -44,7 +44,7 @@ def _one_column(reader: ColumnReader, window: Window) -> Groups:
     values, missing = window.numbers(reader)
     if values.dtype.kind != "f":
         least, greatest, _, _ = kernels.least_greatest(values, missing)
-        if least is None:
+        if not isinstance(least, int) or not isinstance(greatest, int):
             least, greatest = 0, -1
         if greatest - least < limits.now.numbered_groups:
             return _numbered(values, missing, least, greatest)

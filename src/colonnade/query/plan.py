@@ -28,6 +28,7 @@ from colonnade.predicate.bound import AllOf, AnyOf, Bound, BoundLeaf, Missing
 from colonnade.selection import Selection
 
 ALWAYS = AllOf()
+MOST_SHARE_PICKED = 0.4  # of the rows; above it an engine reads all rows and filters them faster than they are picked
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ class Plan:
 
     left_to_library: what libhdf5 reads because colonnade's own reader does not know a feature. sorted: by what rows are
     sorted, and how. exploded: how many rows of elements there are, and how they are tested.
+    tests_codes: only columns stored as categories are tested, whose codes are compared, not values.
 
     >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
     >>> t = cn.open_table("run.h5", "events")
@@ -103,6 +105,13 @@ class Plan:
     left_to_library: tuple[LibraryRead, ...] = ()
     sorted: str | None = None
     exploded: str | None = None
+    tests_codes: bool = False
+
+    @property
+    def is_selective(self) -> bool:
+        """Whether picking these rows costs less than reading all rows, for an engine that can filter them itself."""
+        few = self.found.may.count <= MOST_SHARE_PICKED * self.n_rows
+        return few or (self.tests_codes and not self.indexes_used)
 
     @property
     def rows_to_test(self) -> Selection:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from colonnade.predicate.columns import ColumnName, Expression
+from colonnade.predicate.tree import Predicate, TruthTerm
 
-ColumnRequest = str | Expression
+ColumnRequest = str | Expression | Predicate
 """A column by its name, or an expression, in text or in Python form."""
 AggregateRequest = str | tuple[object, str] | tuple[object, str, float]
 """A value requested from `aggregate`: "count", or a column (or an expression) and a function, which some give a
@@ -17,6 +18,8 @@ FunctionRequest = str | tuple[str, float] | Sequence[str | tuple[str, float]]
 
 def text_of(column: object, expressions: dict[str, Expression]) -> object:
     """The name of a column, or the text of an expression, which is added to `expressions`; others as they are."""
+    if isinstance(column, Predicate):
+        column = Expression(TruthTerm(column))
     if not isinstance(column, Expression):
         return column
     text = column.name if isinstance(column, ColumnName) else str(column)

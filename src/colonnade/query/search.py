@@ -53,6 +53,7 @@ class Search:
             indexes_used=self._planner.used,
             indexes_skipped=list(self._planner.skipped.values()),
             columns=describe_reads(tested, found, names, self._probed, columns),
+            tests_codes=bool(self._readers) and all(r.column.categories is not None for r in self._readers.values()),
         )
 
     def _find(self) -> tuple[Found, Bound]:

@@ -171,7 +171,7 @@ def _of_all(values: Numbers, missing: Mask | None, needs: Needs) -> Totals:
     if needs.sums:
         total, n, n_nan = kernels.total(values, missing)
         is_float = values.dtype.kind == "f"
-        sums = np.array([[total, 0.0]]) if is_float else _halves([total])
+        sums = np.array([[total, 0.0]]) if is_float else _halves([int(total)])
     if needs.ends:
         *found, n, n_nan = kernels.least_greatest(values, missing)
         none = np.array([found[0] is None])

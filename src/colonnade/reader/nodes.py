@@ -179,7 +179,7 @@ class ReadNode:
         return values
 
     def _value(self, attribute: StoredAttribute) -> object:
-        values = self._elements(attribute)
+        values = None if is_shown_as_stored(attribute.type) else self._elements(attribute)
         if values is not None and attribute.type.kind == "integer" and values.dtype.kind not in "iu":
             return None
         if values is not None and attribute.type.kind != "object_reference":
@@ -187,7 +187,8 @@ class ReadNode:
         return None if values is None else plain_value(values)
 
     def _element(self, attribute: StoredAttribute) -> bytes | None:
-        if attribute.type.has_pointers or attribute.shape is None or prod(attribute.shape) != 1:
+        is_plain = not attribute.type.has_pointers and not is_shown_as_stored(attribute.type)
+        if not is_plain or attribute.shape is None or prod(attribute.shape) != 1:
             return None
         values = self.node.attributes.elements(attribute)
         return None if values is None else np.ascontiguousarray(values).tobytes()

@@ -48,3 +48,20 @@ def format_of_content(path: Path) -> RowFormat | None:
 
 HDF5_SUFFIXES = (".h5", ".hdf5", ".hdf", ".he5", ".h5ad", ".h5mu")
 HDF5 = "hdf5"
+
+
+def chosen_format(form: str | None, out: str | None) -> str:
+    """The format given by --format, or by the suffix of --output; "table" when neither is given."""
+    if form == "table" and out is not None:
+        raise UsageError(f"the format table cannot be written to a file: choose {', '.join([HDF5, *ROW_FORMATS])}")
+    if form == HDF5 and out in (None, "-"):
+        raise UsageError("an HDF5 file cannot be written to stdout: give a file with -o")
+    if form is not None or out is None:
+        return form or "csv"
+    known = format_of(Path(out))
+    if known is not None:
+        return known.name
+    if Path(out).suffix.lower() in HDF5_SUFFIXES:
+        return HDF5
+    endings = ", ".join([*HDF5_SUFFIXES[:1], *known_suffixes()])
+    raise UsageError(f"{out!r} ends in none of {endings}: give the format with --format")

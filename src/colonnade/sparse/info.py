@@ -99,7 +99,7 @@ def describe(source: HDF5Source, messages: list[Message], name: str) -> SparseIn
             else "not a dataset"
         )
         raise UsageError(f"{source.name}: {name} is not stored in sectioned chunks: it is {what}", path=source.name)
-    space = decode_dataspace(_open(source, messages, DATASPACE, "dataspace"), source.length_size)
+    space = decode_dataspace(_open(source, messages, DATASPACE, "dataspace"))
     if not space.shape:
         raise CorruptError(f"{name} has no dimensions", path=source.name)
     stored = decode_datatype(_open(source, messages, DATATYPE, "datatype"))

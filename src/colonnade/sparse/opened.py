@@ -10,12 +10,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from colonnade.errors import ConflictError, FormatError, UsageError
 from colonnade.pager import disk
 from colonnade.pager.half_commits import check_whole
-from colonnade.pager.options import Mode
+from colonnade.pager.options import BinaryFile, Mode, is_stream
 from colonnade.pager.readers import CommittedFile
 from colonnade.pager.receipts import Receipts, file_state, load_receipts, save_receipts
 from colonnade.pager.sources import BufferBytes, ByteSource, StreamBytes
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 FileChanger = Callable[[Callable[["FileHandle"], None]], None]
 """Runs a function that changes a file, as one commit or as part of one."""
-SparseTarget = str | os.PathLike[str] | bytes | bytearray | memoryview | Any
+SparseSource = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryFile
 
 
 class OpenTarget(CommittedFile):
     """A path, a buffer or a binary file object to read from; the file at a path can be changed."""
 
-    def __init__(self, target: SparseTarget, read_only: bool = False) -> None:
+    def __init__(self, target: SparseSource, read_only: bool = False) -> None:
         self._read_only = read_only
         if isinstance(target, (str, os.PathLike)):
             path = Path(target).resolve()
@@ -102,6 +102,7 @@ class OpenHandle:
 
 
 SparseFile = OpenTarget | OpenHandle
+SparseTarget = SparseSource | SparseFile
 
 
 def change_path(path: Path, mode: Mode, work: Callable[[FileHandle], None]) -> None:
@@ -131,7 +132,7 @@ def _keep_receipts(path: Path, receipts: Receipts, status: os.stat_result) -> No
     save_receipts(path, receipts, file_state(status))
 
 
-def opened(target: SparseTarget | SparseFile) -> SparseFile:
+def opened(target: SparseTarget) -> SparseFile:
     return target if isinstance(target, (OpenTarget, OpenHandle)) else OpenTarget(target)
 
 
@@ -142,9 +143,9 @@ def _check_path(path: Path) -> None:
         raise FileNotFoundError(f"there is no file {str(path)!r}")
 
 
-def _source_of(target: SparseTarget) -> ByteSource:
+def _source_of(target: SparseSource) -> ByteSource:
     if isinstance(target, (bytes, bytearray, memoryview)):
         return BufferBytes(target)
-    if not isinstance(target, (str, os.PathLike)) and hasattr(target, "read") and hasattr(target, "seek"):
+    if not isinstance(target, (str, os.PathLike)) and is_stream(target):
         return StreamBytes(target, str(getattr(target, "name", "the file object")))
     raise UsageError(f"cannot open {type(target).__name__}: give a path, bytes, or a binary file object")

@@ -80,7 +80,7 @@ def decode_selection(fields: Fields, chunk: tuple[int, ...]) -> CellSelection:
     """Decode section 0 without its checksum; see the tables in the module docstring."""
     fields.expect(b"\1\0\x08", "dataspace, version and size of sizes")
     extent = Fields(fields.take(fields.number(4)), f"the extent in {fields.what}", fields.name)
-    shape = decode_dataspace(extent, 8).shape
+    shape = decode_dataspace(extent).shape
     if shape != chunk:
         raise fields.wrong(f"is for chunks of {shape}, the dataset has chunks of {chunk}")
     kind, version = fields.number(4), fields.number(4)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 from colonnade.checking import Check, Findings, Fixed, apply_repairs, layout_rules, not_hdf5, not_located, plan_repairs
 from colonnade.errors import FormatError, UnsupportedError, UsageError
@@ -12,6 +11,7 @@ from colonnade.layouts import LAYOUTS, located, named_layout
 from colonnade.layouts.found import table_at
 from colonnade.model import Progress
 from colonnade.pager.options import Links, Target
+from colonnade.sparse.opened import SparseTarget
 from colonnade.table.file import File, open
 from colonnade.table.sparse import opened
 
@@ -105,7 +105,7 @@ def _check(
     return findings
 
 
-def _bytes_of(file: File) -> Any:
+def _bytes_of(file: File) -> SparseTarget | None:
     """What sparse arrays of the file are read from; None where they cannot be read."""
     try:
         return opened(file, "/")[0]

@@ -15,12 +15,15 @@ from colonnade.nodes.attributes import Attributes
 from colonnade.sealed import Sealed
 
 if TYPE_CHECKING:
+    import dask.array
     import numpy.typing as npt
 
     from colonnade.exchange.numpy_out import StringsAs
     from colonnade.selection import Rows
     from colonnade.table.table import Table
     from colonnade.values import Cell
+
+DASK_ROWS = 1 << 20
 
 
 class Column(Sealed):
@@ -257,6 +260,47 @@ class Column(Sealed):
         except IndexError:
             raise RowNotFound(operator.index(item), self.n_rows) from None
         return python_cells(self._read(range(row, row + 1)), self._table._file)[0]
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The number of rows, as an array has it."""
+        return (self.n_rows,)
+
+    @property
+    def ndim(self) -> int:
+        """1: a column has one dimension."""
+        return 1
+
+    @property
+    def chunks(self) -> tuple[tuple[int, ...]]:
+        """The lengths of the chunks, as Dask has them; one for storage that is not chunked."""
+        n_rows, step = self.n_rows, self.chunk_rows or self.n_rows
+        return (tuple(min(step, n_rows - start) for start in range(0, n_rows, step)) if n_rows else (0,),)
+
+    def to_dask(self, rows: int | None = None) -> dask.array.Array:
+        """The values as a Dask array, read on request; `dask.array.asarray(column)` is the same.
+
+        rows: per chunk; by default about a million, whole chunks of the file. Missing values as in np.asarray(column).
+
+        >>> cn.write("run.h5", {"energy": [0.5, 7.0, 6.0]}, "events")
+        >>> float(cn.open_table("run.h5", "events")["energy"].to_dask().mean().compute())
+        4.5
+        """
+        from colonnade.exchange.labelled_arrays import LazyColumn, to_dask
+        from colonnade.exchange.numpy_out import to_numpy, without_mask
+
+        def read(part: slice) -> np.ndarray:
+            return without_mask(to_numpy(self._read(part, dictionaries=True), "objects"), self.name)
+
+        step = self.chunk_rows or DASK_ROWS
+        return to_dask(LazyColumn(read, self.n_rows, self.name), rows or max(DASK_ROWS // step, 1) * step)
+
+    def to_dask_array(self) -> dask.array.Array:
+        """As `to_dask()`; `dask.array.asarray` looks for this name."""
+        return self.to_dask()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         from colonnade.exchange.numpy_out import without_mask

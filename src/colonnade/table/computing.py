@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from colonnade.table.table import Table
 
 
-def streamed_column(table: Table, name: str, expression: Expression) -> StreamedColumn:
+def streamed_column(table: Table, name: str, expression: Expression | Predicate) -> StreamedColumn:
     """The values of a new column, computed from the table while they are written."""
     term = table._query()._defined(name, expression)
     kind = table._query()._subject_reader(term, name).kind
@@ -55,10 +55,8 @@ def update_matches(table: Table, where: Predicate | str | None, new: Mapping[str
     readers, constants = dict[str, ColumnReader](), dict[str, pa.Array]()
     for name, value in new.items():
         table._column(name)
-        if isinstance(value, Expression):
+        if isinstance(value, (Expression, Predicate)):
             readers[name] = query._subject_reader(query._defined(name, value), name)
-        elif isinstance(value, Predicate):
-            raise UsageError(f"column {name!r} is set to a value or an expression, not to the predicate {value}")
         else:
             constants[name] = _constant(value, name)
     kinds = {name: readers[name].kind if name in readers else constants[name].type for name in new}

@@ -165,6 +165,7 @@ class File(Sealed):
         self._asked_layouts: dict[str, Layout] = {}  # of tables opened with a layout, by path
         self._index_file: IndexFile | None = None
         self._read_as: str | None = None  # the layout of all tables, as --layout asks for
+        self._has_warned_of_size = False  # that a large table is read whole through the Arrow stream
         self._n_verified = 0  # verifications so far: open indexes are trusted as of one of them
 
     @property

@@ -41,11 +41,11 @@ class IndexFile:
         self._file: File | None = None
 
     def open(self) -> None:
-        """Open the file for reading; it must be an index file."""
+        """Open the file for reading, with libhdf5 only where the table's file may use it; it must be an index file."""
         from colonnade.table.file import open
 
         self.close()
-        self._file = open(self.path)
+        self._file = open(self.path, library=self._source._asked.get("library", "auto"))
         if attributes.read_text(self._file._handle.root, MARK) is None:
             self.close()
             raise FormatError(f"{self.path} is not an index file of colonnade: it has no attribute {MARK}")

@@ -332,12 +332,17 @@ class ReferencedGroup(Sealed, Mapping[str, "Table | ReferencedGroup | Reference"
         def find() -> Table | ReferencedGroup | Reference:
             path, node = join_path(self._path, name), _node_at(self._group(), name)
             if node is None:
-                raise KeyError(name)
+                if name not in self._group().link_names():
+                    raise KeyError(name)
+                raise UsageError(f"cannot open {path}: it is not an array or a group, or leads to nothing", path=path)
             if _is_group(node):
                 return _group_or_table(self._file, path)
             return Reference._at(_Origin(self._file), path)
 
         return self._file._consistent(find)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._file._consistent(lambda: name in self._group().link_names())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._file._consistent(lambda: self._group().link_names()))

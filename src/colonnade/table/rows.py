@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Never, Protocol, SupportsIndex, overload
 
@@ -17,8 +18,11 @@ from colonnade.model import ColumnInfo, shown_name
 from colonnade.sealed import Sealed
 
 if TYPE_CHECKING:
+    import duckdb
     import pandas
     import polars
+    import pyarrow.dataset
+    import xarray
 
     from colonnade.columns.read import ColumnReader
     from colonnade.edit.create import ReferenceForm, WriteMode
@@ -105,7 +109,7 @@ class ReadableRows(Sealed):
             with self._file._steady():
                 return query._narrowed(parsed)
 
-    def select(self, *columns: str | Sequence[str], **computed: Expression | str) -> Query:
+    def select(self, *columns: str | Sequence[str], **computed: Expression | Predicate | str) -> Query:
         """The given columns, in the given order, then columns that are computed from others, by their new names.
 
         >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
@@ -316,27 +320,61 @@ class ReadableRows(Sealed):
 
         return to_polars(self._query().to_arrow(dictionaries=dictionaries, views=True))
 
-    def to_numpy(self, *, strings: StringsAs = "numpy") -> dict[str, np.ndarray]:
+    @overload
+    def to_numpy(self, *, strings: StringsAs = "numpy", matrix: Literal[False] = False) -> dict[str, np.ndarray]: ...
+    @overload
+    def to_numpy(self, *, strings: StringsAs = "numpy", matrix: Literal[True]) -> np.ndarray: ...
+    def to_numpy(self, *, strings: StringsAs = "numpy", matrix: bool = False) -> dict[str, np.ndarray] | np.ndarray:
         """All rows as one NumPy array per column; a masked array where rows are missing.
 
         strings: "numpy" for NumPy strings (StringDType), "objects" for arrays of Python strings, "bytes" for UTF-8 of
-        one length (such as S20), which is the fastest.
+        one length (such as S20), which is the fastest. matrix: one array with a row per row and a column per column
+        instead, of their common number type, as scikit-learn takes it; missing numbers are NaN.
 
         >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
         >>> t = cn.open_table("run.h5", "events")
         >>> t.to_numpy()["ts"]
         array([1, 2, 3])
+        >>> t.select("energy", "ts").to_numpy(matrix=True).shape
+        (3, 2)
         """
-        from colonnade.exchange.numpy_out import to_numpy
+        from colonnade.exchange.numpy_out import to_matrix, to_numpy
         from colonnade.query.scan import read_column
 
-        def read() -> dict[str, np.ndarray]:
+        def read() -> dict[str, np.ndarray] | np.ndarray:
             query = self._query()
             rows = query._found_rows()
             readers = query._readers(dictionaries=True)  # each category's string is created only once
+            if matrix:
+                return to_matrix(((reader.column.name, read_column(reader, rows)) for reader in readers), len(rows))
             return {reader.column.name: to_numpy(read_column(reader, rows), strings) for reader in readers}
 
         return self._file._consistent(read)
+
+    def to_xarray(self, dims: str | Sequence[str] | None = None) -> xarray.Dataset:
+        """All rows as an xarray Dataset with a variable per column; units and descriptions are attributes.
+
+        dims: the column or columns whose values are the coordinates; None: the first label of the table, else a
+        dimension "row" without coordinates. With several, rows are put into a grid.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> float(t.to_xarray(dims="ts")["energy"].sel(ts=2))
+        7.0
+        """
+        from colonnade.exchange.labelled_arrays import to_xarray
+        from colonnade.exchange.numpy_out import without_mask
+
+        query = self._query()
+        if dims is None:
+            dims = [label for label in query._table.info.row_labels if label in query._names][:1]
+        named = [dims] if isinstance(dims, str) else list(dims)
+        columns = {
+            name: without_mask(values, name, integers_as_floats=True)
+            for name, values in query.to_numpy(strings="objects").items()
+        }
+        notes = {name: query._notes(name) for name in query._names}
+        return to_xarray(columns, notes, named, query.to_pandas)
 
     def batches(self, rows: int = TABLE_BATCH_ROWS, *, dictionaries: bool = False) -> Iterator[pa.RecordBatch]:
         """The rows as Arrow record batches of at most `rows` rows, read as they are requested.
@@ -536,8 +574,53 @@ class ReadableRows(Sealed):
         )  # fmt: skip
         write_query(self._query(), target, table, mode, options, progress)
 
+    def dataset(self, *, sql: bool = False, dictionaries: bool = False) -> pyarrow.dataset.Dataset:
+        """The rows as a pyarrow dataset: what scans it reads only the columns and chunks that it needs.
+
+        sql: filters mean what SQL means by them (NaN equals itself and is greater than all numbers), as DataFusion
+        expects. dictionaries: strings stored as categories become Arrow dictionaries.
+
+        >>> import pyarrow.compute as pc
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.dataset().to_table(columns=["ts"], filter=pc.field("energy") > 5).to_pydict()
+        {'ts': [2, 3]}
+        """
+        from colonnade.engines.dataset import TableDataset
+
+        n_fragments = self._file._n_threads if sql else 1  # DataFusion reads one fragment per thread
+        return TableDataset(self._query(), sql=sql, dictionaries=dictionaries, n_fragments=n_fragments)
+
+    def duckdb(self, con: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+        """The rows as a relation of DuckDB, whose columns and filters reach the file. con: None for the default
+        connection.
+
+        >>> import duckdb
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> events = cn.open_table("run.h5", "events").duckdb()
+        >>> duckdb.sql("select count(*), max(ts) from events where energy > 5").fetchall()
+        [(2, 3)]
+        """
+        from colonnade.engines.duckdb import relation
+
+        return relation(self._query(), con)
+
+    def lazy(self) -> polars.LazyFrame:
+        """The rows as a Polars LazyFrame, whose columns, filters and limits reach the file.
+
+        >>> import polars as pl
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> events = cn.open_table("run.h5", "events").lazy()
+        >>> events.filter(pl.col("energy") > 5).select("ts").collect().to_dict(as_series=False)
+        {'ts': [2, 3]}
+        """
+        from colonnade.engines.polars import lazy_frame
+
+        return lazy_frame(self._query())
+
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         query = self._query()
+        query._warn_of_size()
         reader = pa.RecordBatchReader.from_batches(query.schema, query.batches())
         return reader.__arrow_c_stream__(requested_schema)
 
@@ -622,6 +705,26 @@ class Query(ReadableRows):
         labels = [label.name for label in info.labels if label.name in stored] if info.labels else []
         notes = {name: note for name in stored if (note := info.by_name[name].pandas) is not None}
         return pa.schema(fields, arrow_metadata(fields, notes, labels, info.pandas))
+
+    def _notes(self, name: str) -> dict[str, str]:
+        """The units and the description of a column, where it has them."""
+        column = self._column(name)
+        notes = {"units": column.units, "description": column.description}
+        return {key: text for key, text in notes.items() if text}
+
+    def _warn_of_size(self) -> None:
+        """Warn once per file that a large table is about to be read whole, and name what reads only a part of it."""
+        if self._predicate is not None or self._file._has_warned_of_size:
+            return
+        n_rows = len(self._known_rows())
+        if n_rows * sum(self._column(name).type.size for name in self._names) > limits.now.unasked_bytes:
+            self._file._has_warned_of_size = True
+            warnings.warn(
+                f"all {n_rows:,} rows of {self._table.path} are read through the Arrow stream. Query engines read only "
+                "what they need of .duckdb() (SQL), .lazy() (Polars) or .dataset() (pyarrow); .to_arrow() reads all "
+                "rows without this warning",
+                stacklevel=3,
+            )
 
     def _with_views(self, rows: pa.Table, dictionaries: bool) -> pa.Table:
         """The table with its string columns as views."""
@@ -913,17 +1016,21 @@ class Query(ReadableRows):
     def _defined(self, name: str, value: object) -> Term:
         """What a computed column is computed from: columns of the table, whose types are checked."""
         from colonnade.predicate.columns import Expression
-        from colonnade.predicate.expressions import substituted
         from colonnade.predicate.parse import expression_with_positions, showing_position
+        from colonnade.predicate.tree import Predicate, TruthTerm
 
         parsed, positions = expression_with_positions(value) if isinstance(value, str) else (value, None)
+        if isinstance(parsed, Predicate):
+            parsed = Expression(TruthTerm(parsed))
         if not isinstance(parsed, Expression):
             raise UsageError(
-                f"column {name!r} is computed from an expression, such as col('x') * 2 or 'x * 2', not from {value!r}",
+                f"column {name!r} is computed from an expression, such as col('x') * 2 or 'x > 2', not from {value!r}",
                 column=name,
             )
         with showing_position(value if isinstance(value, str) else "", positions):
-            term = substituted(parsed.term, self._computed)
+            term = parsed.term.with_definitions(self._computed)
+            if isinstance(term, TruthTerm):
+                self._tested(term.predicate)  # its errors name the test
             self._subject_reader(term, name)
         return term
 

@@ -20,13 +20,14 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeGuard, cast
 
 from colonnade import sparse
 from colonnade.errors import ColonnadeError, ConflictError, UsageError
+from colonnade.pager.options import OpenObject
 from colonnade.sparse import OpenHandle, OpenTarget, SparseArray
 from colonnade.sparse.create import Filters, SparseOptions, WriteDialect
-from colonnade.sparse.opened import SparseTarget
+from colonnade.sparse.opened import SparseSource, SparseTarget
 from colonnade.table.file import File
 from colonnade.table.file import open as open_file
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _WARNED: set[Path] = set()  # files for which the warning about other objects was given
 
 
-def open_sparse(target: SparseTarget | File, name: str, *, n_threads: int | None = None) -> SparseArray:
+def open_sparse(target: SparseSource | OpenObject | File, name: str, *, n_threads: int | None = None) -> SparseArray:
     """The sparse array at a path of an HDF5 file.
 
     target: a path, a File, an h5py.File or group open for reading, bytes, or a binary file object.
@@ -149,7 +150,7 @@ def sparse_paths(file: File) -> list[str]:
             target.close()
 
 
-def opened(target: SparseTarget | File, name: str) -> tuple[Any, str]:
+def opened(target: SparseSource | OpenObject | File, name: str) -> tuple[SparseTarget, str]:
     """What sparse arrays are read from, and the path from the root of the file."""
     if isinstance(target, File):
         target._check_open()
@@ -161,15 +162,19 @@ def opened(target: SparseTarget | File, name: str) -> tuple[Any, str]:
         if handle.is_foreign_stream:
             raise UsageError(f"{handle.name} was opened from a file object or a URL: give that itself, or a path")
         target = handle.h5
-    if type(target).__module__.startswith("h5py."):
+    if _is_of_h5py(target):
         from colonnade.h5.files import place_to_read
 
         path, group = place_to_read(target)
         return OpenTarget(path, read_only=True), name if name.startswith("/") else f"{group}/{name}"
-    return target, name
+    return cast("SparseTarget", target), name
 
 
-def to_change(target: str | os.PathLike[str] | File, name: str) -> tuple[Any, str]:
+def _is_of_h5py(target: object) -> TypeGuard[OpenObject]:
+    return type(target).__module__.startswith("h5py.")
+
+
+def to_change(target: str | os.PathLike[str] | File, name: str) -> tuple[str | os.PathLike[str] | OpenHandle, str]:
     """What sparse arrays are changed in, and the path from the root of the file."""
     if isinstance(target, (str, os.PathLike)):
         return target, name
@@ -180,4 +185,4 @@ def to_change(target: str | os.PathLike[str] | File, name: str) -> tuple[Any, st
         raise ConflictError(f"{target.name} is open for reading: open it with mode 'r+' or 'a'", path=target.name)
     if not target._handle.is_journaled:
         raise UsageError(f"{target.name} was not opened from a path, so sparse arrays cannot be created in it")
-    return opened(target, name)
+    return OpenHandle(target._handle, target._change), target._absolute(name)

@@ -197,6 +197,7 @@ class Table(ChangeableRows, ArrangedColumns):
         from colonnade.edit import change as changes
         from colonnade.edit.create import refuse_unknown
         from colonnade.predicate.columns import Expression
+        from colonnade.predicate.tree import Predicate
 
         refuse_unknown(unknown, f"column {name!r}", Table.add_column, column=name)
         options = ColumnOptions(
@@ -204,7 +205,7 @@ class Table(ChangeableRows, ArrangedColumns):
             chunk_rows=chunk_rows, filters=filters, strings=strings, categories=categories, ordered=ordered,
             enum=enum, sparse=sparse, masked=masked,
         )  # fmt: skip
-        if isinstance(values, Expression):
+        if isinstance(values, (Expression, Predicate)):
             from colonnade.table.computing import streamed_column
 
             values = streamed_column(self, name, values)

@@ -26,7 +26,7 @@ from colonnade.kernels.plain.hashing import (
 )
 from colonnade.kernels.plain.packing import decode_scaleoffset, encode_scaleoffset
 from colonnade.kernels.plain.sorting import argsort, insert_rows
-from colonnade.kernels.plain.strings import check_text, fixed_to_arrow
+from colonnade.kernels.plain.strings import arrow_to_fixed, check_text, fixed_to_arrow
 from colonnade.kernels.plain.totals import group_totals, least_greatest, take, total
 from colonnade.kernels.rules import ANYTHING, ASCII, NULLS, SPACES, TERMINATED, UTF8
 
@@ -39,6 +39,7 @@ __all__ = [
     "UTF8",
     "among_mask",
     "argsort",
+    "arrow_to_fixed",
     "bits_count",
     "bits_range_count",
     "bits_ranges",

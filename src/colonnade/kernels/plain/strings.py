@@ -8,6 +8,7 @@ from colonnade.kernels.plain.arguments import (
     KernelArray,
     KernelBytes,
     Readable,
+    check_apart,
     check_offsets,
     open_bytes,
     open_offsets,
@@ -49,6 +50,30 @@ def fixed_to_arrow(
     size = int(whole[-1])
     target[:size] = rows[np.arange(width) < lengths[:, None]]
     return size, _first_bad(ends, target, check, left_out)
+
+
+def arrow_to_fixed(offsets: Readable, data: Readable, width: int, out: Readable, /) -> tuple[int, int, bool]:
+    """Pad strings with NUL; return the bytes of the shortest and the longest, and whether a string holds NUL.
+
+    `offsets` are int32. If a string is longer than `width`, nothing is written to `out`.
+    """
+    ends, given, target = open_offsets(offsets), open_bytes(data, "data"), open_bytes(out, "out", True)
+    if ends.dtype != np.int32:
+        raise ValueError("offsets must hold int32")
+    check_apart(given, target)
+    n = len(ends) - 1
+    if width < 1 or len(target) != n * width:
+        raise ValueError(f"out has {len(target)} bytes, expected {n} strings of {width}")
+    check_offsets(ends, len(given))
+    lengths = np.diff(ends)
+    has_nul = bool((given[ends[0] : ends[-1]] == 0).any()) if n else False
+    least, most = int(lengths.min(initial=np.iinfo(np.int32).max)) if n else 0, int(lengths.max(initial=0))
+    if most <= width and n:
+        rows = target.reshape(n, width)
+        is_content = np.arange(width) < lengths[:, None]
+        rows[...] = 0
+        rows[is_content] = given[ends[0] : ends[-1]]
+    return least, most, has_nul
 
 
 def check_text(offsets: Readable, data: Readable, check: int, missing: Readable | None, /) -> int:

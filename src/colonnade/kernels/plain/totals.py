@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from colonnade.kernels.plain.arguments import (
@@ -17,6 +15,7 @@ from colonnade.kernels.plain.arguments import (
     open_values,
 )
 
+KernelNumber = int | float
 GROUP_BLOCK = 1 << 20  # rows whose halves of 32 bits add up exactly in a float64
 
 
@@ -43,7 +42,9 @@ def _present(values: Readable, missing: Readable | None) -> tuple[KernelArray, i
     return numbers, len(present) - len(numbers)
 
 
-def least_greatest(values: Readable, missing: Readable | None, /) -> tuple[Any, Any, int, int]:
+def least_greatest(
+    values: Readable, missing: Readable | None, /
+) -> tuple[KernelNumber | None, KernelNumber | None, int, int]:
     """Minimum, maximum (None if there is no value), number of values, number of NaN. Zero is returned as 0.0."""
     numbers, n_nan = _present(values, missing)
     if not len(numbers):
@@ -52,7 +53,7 @@ def least_greatest(values: Readable, missing: Readable | None, /) -> tuple[Any, 
     return least + 0, greatest + 0, len(numbers), n_nan
 
 
-def total(values: Readable, missing: Readable | None, /) -> tuple[Any, int, int]:
+def total(values: Readable, missing: Readable | None, /) -> tuple[KernelNumber, int, int]:
     """The exact sum of integers, or the compensated float64 sum of floats; the number of values; the number of NaN."""
     numbers, n_nan = _present(values, missing)
     if numbers.dtype.kind == "f":

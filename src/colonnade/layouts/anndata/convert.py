@@ -232,4 +232,4 @@ def _marks_nan(column: ColumnInfo) -> bool:
     return len(column.fill) == dtype.itemsize and bool(np.isnan(np.frombuffer(column.fill, dtype)[0]))
 
 
-CONVERSION = AnnDataConversion(names.GROUP_ATTRIBUTES, names.COLUMN_ATTRIBUTES)
+PART = AnnDataConversion(names.GROUP_ATTRIBUTES, names.COLUMN_ATTRIBUTES)

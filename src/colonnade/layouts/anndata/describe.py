@@ -243,8 +243,3 @@ def rows_of(group: Group, name: str) -> Dataset | None:
         return _parts(group, name).rows
     except Unfit:
         return None
-
-
-def unread_attributes(group: Group) -> dict[str, object]:
-    """The user's own attributes of the group: those that AnnData does not define."""
-    return {name: group.read_attribute(name) for name in group.attribute_names() if name not in names.GROUP_ATTRIBUTES}

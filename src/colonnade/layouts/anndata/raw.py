@@ -50,22 +50,22 @@ class RawElement(RawNode):
 
     @property
     def is_scalar(self) -> bool:
-        return self.kind == "dataset" and not self.node.is_null and self.node.shape == ()
+        return self.kind == "dataset" and not self.as_dataset.is_null and self.as_dataset.shape == ()
 
     @property
     def is_null(self) -> bool:
-        return self.kind == "dataset" and bool(self.node.is_null)
+        return self.kind == "dataset" and bool(self.as_dataset.is_null)
 
     def member(self, name: str) -> RawElement | None:
         """The group or dataset of this name, if a hard link leads to one that can be opened."""
         if self.kind != "group" or not is_link_name(name):
             return None
-        return _opened(self.node, self.path, name, None, self.deep, self.rows_read)
+        return _opened(self.as_group, self.path, name, None, self.deep, self.rows_read)
 
     def members(self) -> Iterator[tuple[str, RawElement]]:
         """All member groups and datasets that can be opened."""
         for child in self.children:
-            found = _opened(self.node, self.path, child.name, child.kind, self.deep, self.rows_read)
+            found = _opened(self.as_group, self.path, child.name, child.kind, self.deep, self.rows_read)
             if found is not None:
                 yield child.name, found
 

@@ -6,10 +6,10 @@ and yields nothing for those it does not apply to. To add a rule, add a function
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from colonnade.errors import ColonnadeError, UnsupportedError
-from colonnade.layouts import index_home
 from colonnade.layouts.anndata import names, raw, rules_values
 from colonnade.layouts.anndata import rules_arrays as arrays
 from colonnade.layouts.anndata import rules_elements as own
@@ -17,20 +17,20 @@ from colonnade.layouts.anndata import rules_frames as frames
 from colonnade.layouts.anndata import rules_matrices as matrices
 from colonnade.layouts.anndata.raw import RawElement, RawFrame, elements
 from colonnade.layouts.anndata.rules_values import unread
-from colonnade.layouts.anndata.search import search_indexes
+from colonnade.layouts.anndata.search import PART as INDEXES
+from colonnade.layouts.contract import Broken
 from colonnade.layouts.index_home import IndexPlan
-from colonnade.layouts.named_indexes import index_breaches, index_plans, remove_planned
-from colonnade.model import Breach, ColumnInfo, Repair, Rule
+from colonnade.layouts.named_indexes import index_breaches, index_plans
+from colonnade.layouts.table_rules import TableRules
+from colonnade.model import Breach, ColumnInfo, Rule, run_check
 from colonnade.nodes import Group
 from colonnade.nodes.damage import hdf5_errors
-from colonnade.nodes.paths import editable
-from colonnade.nodes.protocols import Child
 
 
 def indexes_suit(node: RawElement) -> Iterator[Breach]:
     """A15: an index declares its kind and column, refers to the column's rows, and matches them."""
     if isinstance(node, RawFrame):
-        yield from index_breaches(search_indexes(node.group, node.info), node.info)
+        yield from index_breaches(INDEXES.search_indexes(node.group, node.info), node.info)
 
 
 _ANEW = "Write the element again."
@@ -155,74 +155,56 @@ RULES: tuple[Rule, ...] = (
     ),
 )  # fmt: skip
 
-# Recommendations of AnnData's specification that are not checked.
-NOT_SHOWN: dict[str, str] = {
-    "shared chunks": "columns SHOULD share chunks; anndata itself chunks each column by its size",
-}
-INDEX_HOME = index_home.HOME
-not_inspected, other_table, unreadable = frames.not_inspected, frames.as_seen_by_anndata, rules_values.unreadable
+
+class AnnDataRules(TableRules[RawFrame]):
+    NOT_SHOWN: Mapping[str, str] = MappingProxyType(
+        {  # recommendations that are not checked
+            "shared chunks": "columns SHOULD share chunks; anndata itself chunks each column by its size",
+        }
+    )
+
+    def inspect(self, group: Group, path: str, _values: bool, _variant: object) -> RawFrame:
+        return raw.inspect(group, path)
+
+    def not_inspected(self, path: str, error: ColonnadeError) -> Broken:
+        return frames.not_inspected(path, error)
+
+    def unreadable(self, frame: RawFrame, column: ColumnInfo, error: ColonnadeError) -> Broken:
+        return rules_values.unreadable(frame, column, error)
+
+    def other_table(self, group: Group, path: str) -> Iterator[Broken]:
+        return frames.as_seen_by_anndata(group, path)
+
+    def breaches(self, node: RawElement) -> Iterator[Broken]:
+        """Yield the breaches of an element with their rules. What cannot be read is a breach of H1."""
+        if node.kind == "dataset" and isinstance(node.header, str):
+            yield "H1", Breach("error", node.path, node.header)
+            return
+        for rule in self.RULES:
+            for check in rule.checks:
+                try:
+                    found = [(rule.id, breach) for breach in run_check(check, node)]
+                except UnsupportedError as error:
+                    found = [unread(node.path, error)]
+                except hdf5_errors(ColonnadeError, MemoryError) as error:
+                    found = [("H1", Breach("error", node.path, f"this cannot be checked: {error}", str(error)))]
+                yield from found
+
+    def other_objects(
+        self, group: Group, path: str, values: bool, in_table: bool
+    ) -> Iterator[tuple[RawElement, Sequence[Broken]]]:
+        """Yield every element of a group except frames, with its breaches."""
+        for node in elements(group, path, values, in_table):
+            yield node, list(self.breaches(node))
+
+    def bad_indexes(self, frame: RawFrame, wrong: Collection[str]) -> list[IndexPlan]:
+        """The indexes to remove. `wrong` are the names of those whose contents are wrong.
+
+        A frame that is a view of a HEP001 table inside it gets no new indexes: that table is the one to index.
+        """
+        may_build = not frame.group.has_link(names.OTHER_FACE)
+        placed = INDEXES.search_indexes(frame.group, frame.info)
+        return index_plans(placed, frame.info, "A15", wrong, may_build)
 
 
-def variant(_text: str) -> None:
-    """AnnData has one set of rules."""
-
-
-def inspect(group: Group, path: str, _values: bool, _variant: object) -> RawFrame:
-    """The frame as its rules check it."""
-    return raw.inspect(group, path)
-
-
-def claims(_group: Group, _path: str, _values: bool, _variant: object) -> list[tuple[str, Breach]]:
-    """An object without the encoding of a frame is not meant as one."""
-    return []
-
-
-def dataset_claim(_group: Group, _path: str, _child: Child) -> None:
-    """A dataset is never meant as a frame."""
-
-
-def missing_is_described(_frame: RawFrame, _column: ColumnInfo) -> None:
-    """Missing rows need no description."""
-
-
-def repairs(_frame: RawFrame, _removed_indexes: Collection[int]) -> list[Repair]:
-    """Only indexes can be fixed."""
-    return []
-
-
-def breaches(node: RawElement) -> Iterator[tuple[str, Breach]]:
-    """Yield the breaches of an element with their rules. What cannot be read is a breach of H1."""
-    if node.kind == "dataset" and isinstance(node.header, str):
-        yield "H1", Breach("error", node.path, node.header)
-        return
-    for rule in RULES:
-        for check in rule.checks:
-            try:
-                found = [(rule.id, breach) for breach in check(node)]
-            except UnsupportedError as error:
-                found = [unread(node.path, error)]
-            except hdf5_errors(ColonnadeError, MemoryError) as error:
-                found = [("H1", Breach("error", node.path, f"this cannot be checked: {error}", str(error)))]
-            yield from found
-
-
-def other_objects(
-    group: Group, path: str, deep: bool, rows_read: bool
-) -> Iterator[tuple[RawElement, list[tuple[str, Breach]]]]:
-    """Yield every element of a group except frames, with its breaches."""
-    for node in elements(group, path, deep, rows_read):
-        yield node, list(breaches(node))
-
-
-def bad_indexes(frame: RawFrame, wrong: Collection[str]) -> list[IndexPlan]:
-    """The indexes to remove. `wrong` are the names of those whose contents are wrong.
-
-    A frame that is a view of a HEP001 table inside it gets no new indexes: that table is the one to index.
-    """
-    may_build = not frame.group.has_link(names.OTHER_FACE)
-    return index_plans(search_indexes(frame.group, frame.info), frame.info, "A15", wrong, may_build)
-
-
-def remove_indexes(frame: RawFrame, gone: Sequence[IndexPlan]) -> None:
-    """Remove indexes and their values."""
-    remove_planned(editable(frame.group), search_indexes(frame.group, frame.info), gone)
+PART = AnnDataRules(RULES, INDEXES, "A15")

@@ -63,7 +63,7 @@ def categorical_has_its_parts(node: RawElement) -> Iterator[Breach]:
     if codes is None or not codes.is_flat or _kind(codes) != "integer":
         found = "no such member" if codes is None else f"{codes.shape_text} of {_type_text(codes)}"
         yield Breach("error", node.path, "a categorical has no integer codes of rank 1", found, "integers, rank 1")
-    if categories is None or open_categories(node.node) is None or not _is_flat(categories):
+    if categories is None or open_categories(node.as_group) is None or not _is_flat(categories):
         found = "no such member" if categories is None else categories.shape_text
         yield Breach("error", node.path, "a categorical has no categories of rank 1", found, "an array of rank 1")
     attribute = node.attribute(names.ORDERED)
@@ -187,7 +187,7 @@ def awkward_has_its_buffers(node: RawElement) -> Iterator[Breach]:
     if node.type != "awkward-array" or node.kind != "group":
         return
     attribute = node.attribute("length")
-    if attribute is None or not attribute.is_integer or len(attribute.values) != 1 or attribute.values[0] < 0:
+    if attribute is None or len(attribute.integers) != 1 or attribute.integers[0] < 0:
         yield Breach("error", node.path, "length is not a count", stored_as(attribute), "a scalar integer from 0")
     text = node.text("form")
     try:

@@ -135,7 +135,7 @@ def frame_length(node: RawElement | None) -> int | None:
     if node is None or node.type != names.DATAFRAME:
         return None
     try:
-        return describe(node.node, node.path).n_rows
+        return describe(node.as_group, node.path).n_rows
     except ColonnadeError:
         return None  # reported by A1
 
@@ -148,11 +148,7 @@ def shape_of(node: RawElement) -> tuple[int, ...] | None:
         return matrix_shape(node)
     if node.type == "awkward-array":
         attribute = node.attribute("length")
-        return (
-            (int(attribute.values[0]),)
-            if attribute is not None and attribute.is_integer and len(attribute.values) == 1
-            else None
-        )
+        return attribute.integers if attribute is not None and len(attribute.integers) == 1 else None
     length = frame_length(node)
     return None if length is None else (length,)
 
@@ -160,6 +156,6 @@ def shape_of(node: RawElement) -> tuple[int, ...] | None:
 def matrix_shape(node: RawElement) -> tuple[int, int] | None:
     """The shape that a sparse matrix states; None if it is not a valid shape."""
     attribute = node.attribute("shape") or node.attribute(names.OLD_SHAPE)
-    if attribute is None or not attribute.is_integer or len(attribute.values) != 2 or min(attribute.values) < 0:
+    if attribute is None or len(attribute.integers) != 2 or min(attribute.integers) < 0:
         return None
-    return int(attribute.values[0]), int(attribute.values[1])
+    return attribute.integers[0], attribute.integers[1]

@@ -28,7 +28,7 @@ def _reader(node: RawElement) -> ColumnReader:
     stored = _checked(node)
     name = node.path.rsplit("/", 1)[-1]
     plain = dataset_column(name, stored, node.length)
-    return ColumnReader(plain, node.node)
+    return ColumnReader(plain, node.as_dataset)
 
 
 def _checked(node: RawElement) -> DatasetInfo:
@@ -36,7 +36,7 @@ def _checked(node: RawElement) -> DatasetInfo:
     if not isinstance(node.header, DatasetInfo):
         raise CorruptError(node.header, path=node.path)
     shape = node.header.shape or ()
-    claimed, stored = int(np.prod(shape, dtype=object)) * node.header.type.size, node.node.stored_bytes()
+    claimed, stored = int(np.prod(shape, dtype=object)) * node.header.type.size, node.as_dataset.stored_bytes()
     if claims_too_much(claimed, stored):
         raise CorruptError(f"{claimed:,} bytes are claimed, {stored:,} are stored", path=node.path)
     node.bytes_read += stored
@@ -63,8 +63,8 @@ def read_all(node: RawElement) -> None:
         return
     if not node.is_flat:
         _checked(node)
-        for box in boxes(node.node, limits.now.checked_bytes):
-            read_part(node.node, box)
+        for box in boxes(node.as_dataset, limits.now.checked_bytes):
+            read_part(node.as_dataset, box)
         return
     reader = _reader(node)
     for start, stop in cut(0, node.length, reader.column.grid.chunk_rows, reader.column.type):

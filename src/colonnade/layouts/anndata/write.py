@@ -21,8 +21,8 @@ from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.h5.attributes import LARGEST_IN_HEADER
 from colonnade.h5.handles import create_group
 from colonnade.h5.links import move, rename, unlink
-from colonnade.layouts.anndata import names
-from colonnade.layouts.anndata.describe import describe, nullable_categories, open_categories
+from colonnade.layouts.anndata import LAYOUT, names
+from colonnade.layouts.anndata.describe import nullable_categories, open_categories
 from colonnade.layouts.frame_parts import header_of, member_of
 from colonnade.model import ColumnInfo, ColumnOptions, Plain, TableInfo, TableText
 from colonnade.nodes import EditableDataset, EditableGroup, EditableNode, Group, attributes
@@ -301,16 +301,4 @@ def count_rows(_group: EditableGroup, _n_rows: int) -> None:
     """The number of rows is the length of the columns; it is not stored."""
 
 
-def own_objects(group: Group) -> set[str]:
-    """The names of the frame's own objects in its group: columns, labels, search indexes, HEP001 table."""
-    info = describe(group, "/")
-    own = {column.name.split("/")[0] for column in info.members}
-    return {name for name in own | set(names.NO_COLUMNS) if group.has_link(name)}
-
-
-def clear(group: EditableGroup) -> None:
-    """Remove the frame's own objects and attributes from its group. Everything else stays."""
-    for name in sorted(own_objects(group)):
-        unlink(group, name)
-    for name in names.GROUP_ATTRIBUTES:
-        writing.delete_attribute(group, name)
+clear = LAYOUT.clear_group

@@ -49,4 +49,4 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-CONVERSION = ArtifactConversion(names.GROUP_ATTRIBUTES, names.COLUMN_ATTRIBUTES)
+PART = ArtifactConversion(names.GROUP_ATTRIBUTES, names.COLUMN_ATTRIBUTES)

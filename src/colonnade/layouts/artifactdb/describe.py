@@ -448,8 +448,3 @@ def hard_kind_at(group: Group, link: str) -> str | None:
             return None
         group = inner
     return group.hard_kind(last)
-
-
-def unread_attributes(group: Group) -> dict[str, object]:
-    """The user's own attributes of the group: those that ArtifactDB does not define."""
-    return {name: group.read_attribute(name) for name in group.attribute_names() if name not in names.GROUP_ATTRIBUTES}

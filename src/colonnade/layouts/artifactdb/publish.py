@@ -206,3 +206,11 @@ def _write_levels(file: Path, position: int, levels: Sequence[str], as_frame: bo
         document |= {"$schema": "atomic_vector/v1.json", "atomic_vector": vector}
     write_json(metadata_beside(place), document)
     return path
+
+
+def new_frame(version: object, directory: bool) -> Publisher:
+    """What writes a new frame in this version and form."""
+    return Publisher(asked_generation(version, directory))
+
+
+PART = new_frame

@@ -80,7 +80,7 @@ class RawFrame:
 
     def kind_of(self, name: str) -> str | None:
         """The kind of object that the link of this name leads to; None if there is no link."""
-        return None if self.node is None else self.node.node.hard_kind(name)
+        return None if self.node is None else self.node.as_group.hard_kind(name)
 
     @cached_property
     def file(self) -> Path | None:
@@ -102,7 +102,7 @@ class RawFrame:
         if listed is None or not is_text(listed) or not listed.is_flat:
             return None
         try:
-            is_claimed = listed.length > listed.node.written_rows() + names.MOST_UNWRITTEN_NAMES
+            is_claimed = listed.length > listed.as_dataset.written_rows() + names.MOST_UNWRITTEN_NAMES
             return None if is_claimed else all_texts(listed)
         except hdf5_errors(ColonnadeError, MemoryError):
             return None
@@ -121,8 +121,8 @@ class RawFrame:
         """The number of rows according to `row-count` or the metadata; None if neither has it."""
         if self.generation.family != "legacy" and self.node is not None:
             held = self.node.attribute(names.ROW_COUNT)
-            if held is not None and held.is_integer and held.shape == () and len(held.values) == 1:
-                return int(held.values[0])
+            if held is not None and held.shape == () and len(held.integers) == 1:
+                return held.integers[0]
         return self.metadata.n_rows if self.metadata is not None else None
 
     @cached_property
@@ -151,7 +151,7 @@ class RawColumn:
     @property
     def link(self) -> str | None:
         """The kind of object that the link of its name leads to; None if there is no link."""
-        return None if self.frame.data is None else self.frame.data.node.hard_kind(str(self.position))
+        return None if self.frame.data is None else self.frame.data.as_group.hard_kind(str(self.position))
 
     @cached_property
     def node(self) -> RawNode | None:
@@ -215,7 +215,7 @@ class RawColumn:
         if held is None or held.shape != () or len(held.values) != 1 or not (held.is_text or held.is_integer):
             return None
         value = held.values[0]
-        return value.split(b"\0")[0] if isinstance(value, bytes) else int(value)
+        return value.split(b"\0")[0] if isinstance(value, bytes) else held.integers[0]
 
     @cached_property
     def texts(self) -> TextFacts:

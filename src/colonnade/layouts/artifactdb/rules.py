@@ -8,7 +8,7 @@ entry here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,14 +23,12 @@ from colonnade.layouts.artifactdb.documents import as_must_be, write_anew
 from colonnade.layouts.artifactdb.metadata import Metadata, metadata_beside, read_claim
 from colonnade.layouts.artifactdb.names import Generation
 from colonnade.layouts.artifactdb.raw import RawFrame, claimed
-from colonnade.layouts.artifactdb.search import search_indexes
-from colonnade.layouts.index_home import IndexPlan
-from colonnade.layouts.named_indexes import index_plans, remove_planned
-from colonnade.model import Breach, ColumnInfo, Repair, Rule
+from colonnade.layouts.artifactdb.search import PART as INDEXES
+from colonnade.layouts.contract import Broken
+from colonnade.layouts.table_rules import TableRules
+from colonnade.model import Breach, ColumnInfo, Repair, Rule, run_check
 from colonnade.nodes import Group
 from colonnade.nodes.damage import hdf5_errors
-from colonnade.nodes.paths import editable
-from colonnade.nodes.protocols import Child
 
 if TYPE_CHECKING:
     from colonnade.values import JsonObject
@@ -193,63 +191,45 @@ RULES: tuple[Rule, ...] = (
     ),
 )  # fmt: skip
 
-NOT_SHOWN: dict[str, str] = {}
+
+class ArtifactRules(TableRules[RawFrame]):
+    INDEX_HOME = names.SEARCH_INDEXES
+
+    def variant(self, text: str) -> Generation | None:
+        return names.parse_generation(text)
+
+    def inspect(self, group: Group, path: str, values: bool, variant: object) -> RawFrame:
+        return raw.inspect(group, path, values, variant)
+
+    def not_inspected(self, path: str, error: ColonnadeError) -> Broken:
+        return groups.not_inspected(path, error)
+
+    def unreadable(self, frame: RawFrame, _column: ColumnInfo, error: ColonnadeError) -> Broken:
+        return groups.not_inspected(frame.path, error)
+
+    def claims(self, group: Group, path: str, values: bool, variant: object) -> Iterator[Broken]:
+        """The breaches of a group that is declared to be a frame but is not, each with its rule."""
+        frame = claimed(group, path, values, variant if isinstance(variant, Generation) else None)
+        for rule in self.RULES if frame is not None else ():
+            for check in rule.checks:
+                try:
+                    found = list(run_check(check, frame))
+                except hdf5_errors(ColonnadeError, MemoryError) as error:
+                    yield "H1", Breach("error", path, f"this cannot be read: {error}", str(error))
+                    continue
+                yield from ((rule.id, breach) for breach in found)
+
+    def repairs(self, frame: RawFrame, _removed_indexes: Collection[int]) -> list[Repair]:
+        return repairs(frame)
 
 
-INDEX_HOME = names.SEARCH_INDEXES
-variant, inspect, not_inspected = names.parse_generation, raw.inspect, groups.not_inspected
+PART = ArtifactRules(RULES, INDEXES, "DI1")
 
 
-def unreadable(frame: RawFrame, _column: ColumnInfo, error: ColonnadeError) -> tuple[str, Breach]:
-    """The rule broken by a column whose values cannot be read."""
-    return not_inspected(frame.path, error)
+# -- repairs that do not change data: metadata --
 
 
-def missing_is_described(_frame: RawFrame, _column: ColumnInfo) -> None:
-    """None: missing rows need no description."""
-
-
-def dataset_claim(_group: Group, _path: str, _child: Child) -> None:
-    """None: a dataset is never meant to be a frame."""
-
-
-def other_objects(*_where: object) -> Iterator[tuple[RawFrame, list[tuple[str, Breach]]]]:
-    """Nothing: only frames have rules."""
-    return iter(())
-
-
-def other_table(_group: Group, _path: str) -> Iterator[tuple[str, Breach]]:
-    """Nothing: a table of another layout is not checked as a frame."""
-    return iter(())
-
-
-def claims(group: Group, path: str, deep: bool, variant: object) -> Iterator[tuple[str, Breach]]:
-    """The breaches of a group that is declared to be a frame but is not, each with its rule."""
-    frame = claimed(group, path, deep, variant if isinstance(variant, Generation) else None)
-    for rule in RULES if frame is not None else ():
-        for check in rule.checks:
-            try:
-                found = list(check(frame))
-            except hdf5_errors(ColonnadeError, MemoryError) as error:
-                yield "H1", Breach("error", path, f"this cannot be read: {error}", str(error))
-                continue
-            yield from ((rule.id, breach) for breach in found)
-
-
-# -- repairs that do not change data: search indexes, and metadata --
-
-
-def bad_indexes(frame: RawFrame, wrong: Collection[str]) -> list[IndexPlan]:
-    """The indexes to remove. `wrong` are the names of those whose contents are wrong."""
-    return index_plans(search_indexes(frame.group, frame.info), frame.info, "DI1", wrong)
-
-
-def remove_indexes(frame: RawFrame, gone: Sequence[IndexPlan]) -> None:
-    """Remove indexes and their values."""
-    remove_planned(editable(frame.group), search_indexes(frame.group, frame.info), gone)
-
-
-def repairs(frame: RawFrame, _gone: Collection[int]) -> list[Repair]:
+def repairs(frame: RawFrame) -> list[Repair]:
     """A repair that rewrites outdated metadata (md5 sum, names or dimensions) from the frame.
 
     In the metadata of a legacy frame only the md5 sum can be repaired: the rest is recorded nowhere else.

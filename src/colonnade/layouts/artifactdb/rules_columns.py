@@ -43,7 +43,7 @@ def check_values(frame: RawFrame, check: ColumnCheck) -> Iterator[Breach]:
 
 def now_read(column: RawColumn, node: RawNode) -> RawNode:
     """The dataset; its values are about to be read, so its bytes are counted."""
-    column.frame.bytes_read += node.node.stored_bytes()
+    column.frame.bytes_read += node.as_dataset.stored_bytes()
     return node
 
 

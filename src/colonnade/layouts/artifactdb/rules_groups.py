@@ -8,7 +8,7 @@ from colonnade.errors import ColonnadeError, UnsupportedError
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.raw import FLAT_TEXTS, MOST_NAMED, VERSION_PATTERN, RawFrame, is_text, stored_text
 from colonnade.layouts.artifactdb.rules_values import check_strings
-from colonnade.layouts.artifactdb.search import search_indexes
+from colonnade.layouts.artifactdb.search import PART as INDEXES
 from colonnade.layouts.named_indexes import index_breaches
 from colonnade.layouts.raw_node import stored_as
 from colonnade.model import Breach
@@ -172,4 +172,4 @@ def not_inspected(path: str, error: ColonnadeError) -> tuple[str, Breach]:
 def indexes_suit(frame: RawFrame) -> Iterator[Breach]:
     """DI1: an index names its kind and its column, refers to the column's rows, and matches them."""
     if frame.node is not None:
-        yield from index_breaches(search_indexes(frame.group, frame.info), frame.info)
+        yield from index_breaches(INDEXES.search_indexes(frame.group, frame.info), frame.info)

@@ -31,7 +31,7 @@ def _checked(node: RawNode) -> DatasetInfo:
     """The header of a dataset. Raises a CorruptError if it claims far more than is stored."""
     if not isinstance(node.header, DatasetInfo):
         raise CorruptError(node.header, path=node.path)
-    claimed, stored = node.length * max(node.header.type.size, 1), node.node.stored_bytes()
+    claimed, stored = node.length * max(node.header.type.size, 1), node.as_dataset.stored_bytes()
     if claims_too_much(claimed, stored):
         raise CorruptError(f"{claimed:,} bytes are claimed, {stored:,} are stored", path=node.path)
     return node.header
@@ -43,7 +43,7 @@ def images(node: RawNode) -> Iterator[tuple[int, Image]]:
     if header.storage in ("external", "virtual"):
         return
     for start, stop in cut(0, node.length, header.chunk_rows or DEFAULT_CHUNK_ROWS, header.type):
-        with node.node.reading(header, start, stop - start) as image:
+        with node.as_dataset.reading(header, start, stop - start) as image:
             yield start, image
 
 
@@ -182,7 +182,7 @@ def pointed_no_utf8(node: RawNode, heap: RawNode) -> RowString | None:
         first, last = min(pair[0] for pair in pairs), max(pair[1] for pair in pairs)
         if last - first > LONGEST_STRETCH or header.storage in ("external", "virtual"):
             continue
-        with heap.node.reading(header, first, last - first) as image:
+        with heap.as_dataset.reading(header, first, last - first) as image:
             stretch = image.tobytes()
         for row, (begin, end) in enumerate(pairs):
             if not _is_utf8(stretch[begin - first : end - first]):

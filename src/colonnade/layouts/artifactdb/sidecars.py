@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.metadata import file_of, metadata_beside, read_metadata
 from colonnade.layouts.artifactdb.names import Generation, parse_generation
-from colonnade.layouts.artifactdb.write import Annotations, following_annotations
 from colonnade.model import Breach
 from colonnade.nodes.protocols import Notes
 
-following_table = following_annotations
-__all__ = [
-    "Annotations",
-    "copy",
-    "declared_variant",
-    "follow",
-    "following_table",
-    "locate",
-    "new_directory",
-    "not_located",
-]
+if TYPE_CHECKING:
+    from colonnade.layouts.artifactdb.write import Annotations
+
+
+def following_table(file: Path, notes: Notes) -> Annotations | None:
+    """The annotations to update for a closed file; None if they need not change."""
+    from colonnade.layouts.artifactdb.write import following_annotations  # late: directories are read without libhdf5
+
+    return following_annotations(file, notes)
 
 
 def locate(path: Path) -> tuple[Path, Notes] | None:

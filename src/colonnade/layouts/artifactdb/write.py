@@ -31,8 +31,8 @@ from colonnade.h5.files import open_file
 from colonnade.h5.handles import create_dataset, create_group
 from colonnade.h5.links import rename, unlink
 from colonnade.h5.row_sink import write_rows
-from colonnade.layouts.artifactdb import names
-from colonnade.layouts.artifactdb.describe import describe, generation_of, position_of, read_texts
+from colonnade.layouts.artifactdb import LAYOUT, names
+from colonnade.layouts.artifactdb.describe import generation_of, position_of, read_texts
 from colonnade.layouts.artifactdb.documents import annotations_file, described_annotations
 from colonnade.layouts.artifactdb.metadata import directory_of, metadata_of
 from colonnade.layouts.artifactdb.names import Generation
@@ -352,18 +352,7 @@ def note_pandas(_node: object, _note: str | None) -> None:
     """Do nothing: a frame stores no notes about pandas types."""
 
 
-def own_objects(group: Group) -> set[str]:
-    """The names of the frame's own objects in its group."""
-    return {name for name in names.MEMBERS if group.has_link(name)}
-
-
-def clear(group: EditableGroup) -> None:
-    """Remove the frame's own objects and attributes from its group; other members stay."""
-    describe(group, "/")  # raises for an unknown version, of which nothing is removed
-    for name in sorted(own_objects(group)):
-        unlink(group, name)
-    for name in names.GROUP_ATTRIBUTES:
-        writing.delete_attribute(group, name)
+clear = LAYOUT.clear_group
 
 
 @dataclass

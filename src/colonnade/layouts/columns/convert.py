@@ -15,4 +15,4 @@ class ColumnsConversion(Conversion):
         return {key: text for key, text in strings.items() if text}
 
 
-CONVERSION = ColumnsConversion(names.GROUP_ATTRIBUTES, names.COLUMN_ATTRIBUTES)
+PART = ColumnsConversion(names.GROUP_ATTRIBUTES, names.COLUMN_ATTRIBUTES)

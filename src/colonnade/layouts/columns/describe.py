@@ -164,8 +164,3 @@ def rows_of(group: Group, name: str) -> Dataset | None:
         return member_at(group, name, names.is_vaex(group)).rows
     except Unfit:
         return None
-
-
-def unread_attributes(group: Group) -> dict[str, object]:
-    """The user's own attributes of the group."""
-    return {name: group.read_attribute(name) for name in group.attribute_names() if name not in names.GROUP_ATTRIBUTES}

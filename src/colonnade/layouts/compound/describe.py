@@ -8,12 +8,11 @@ from colonnade.layouts.records.tables import (
     member_columns,
     n_rows_of,
     open_column,
-    unread_attributes,
 )
 from colonnade.model import TableInfo
 from colonnade.nodes import Group, attributes
 
-__all__ = ["describe", "open_column", "unread_attributes"]
+__all__ = ["describe", "open_column"]
 
 
 def describe(group: Group, path: str) -> TableInfo:

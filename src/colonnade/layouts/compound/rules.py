@@ -5,4 +5,4 @@ from __future__ import annotations
 from colonnade.layouts.compound.describe import describe
 from colonnade.layouts.records.rules import RecordRules
 
-RULES = RecordRules("R", "HDF5 Table Specification", describe)
+PART = RecordRules("R", "HDF5 Table Specification", describe)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from colonnade.layouts.contract import AnyRules, Create, Describe, Edit, IndexHome, Layout, refuse_version
+from colonnade.layouts.contract import Layout, in_folders
 from colonnade.layouts.h5col import names
 from colonnade.layouts.revisions import is_column_table, is_july
+from colonnade.model import ColumnInfo, Lists
 from colonnade.nodes import Group
-
-if TYPE_CHECKING:
-    from colonnade.layouts.conversion import Conversion
 
 __all__ = ["LAYOUT"]
 
@@ -19,57 +17,26 @@ def _is_table(group: Group) -> bool:
     return is_column_table(group) and is_july(group)
 
 
-def _reading() -> Describe:
-    from colonnade.layouts.h5col import describe
+def _further_members(group: Group, columns: Iterable[ColumnInfo]) -> Iterable[str]:
+    masked = [column.name for column in columns if column.is_masked and not isinstance(column.row_form, Lists)]
+    if not masked:
+        return (names.CATEGORIES,)
+    from colonnade.layouts.h5col.describe import mask_names
 
-    return describe
-
-
-def _create(version: object, directory: bool) -> Create:
-    from colonnade.layouts.h5col import write
-
-    refuse_version("h5col", version, directory)
-    return write
-
-
-def _edit() -> Edit:
-    from colonnade.layouts.h5col import write
-
-    return write
-
-
-def _rules() -> AnyRules:
-    from colonnade.layouts.h5col import rules
-
-    return rules
-
-
-def _indexes() -> IndexHome:
-    from colonnade.layouts.h5col import search
-
-    return search
-
-
-def _conversion() -> Conversion:
-    from colonnade.layouts.h5col.convert import CONVERSION
-
-    return CONVERSION
+    datasets = [dataset for name in masked if (dataset := group.open_dataset(name)) is not None]
+    return (names.CATEGORIES, *mask_names(group, datasets))
 
 
 LAYOUT = Layout(
     name="h5col",
     is_table=_is_table,
-    load_reading=_reading,
-    load_create=_create,
-    load_edit=_edit,
-    load_indexes=_indexes,
-    load_rules=_rules,
-    load_conversion=_conversion,
+    find=in_folders(__name__),
+    creates_in="write",
     group_attributes=names.GROUP_ATTRIBUTES,
     column_attributes=names.COLUMN_ATTRIBUTES,
     keeps_texts=True,
     keeps_pandas_notes=True,
     index_revision="july",
-    parts=(names.CATEGORIES,),
     standard_references=names.REFERENCES,
+    further_members=_further_members,
 )

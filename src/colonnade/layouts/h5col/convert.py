@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from colonnade.errors import UsageError
-from colonnade.layouts.conversion import STRING_ATTRIBUTES, Conversion, SourceTable
+from colonnade.layouts.conversion import SourceTable
 from colonnade.layouts.h5col import names
-from colonnade.model import ColumnInfo, ColumnOptions
-from colonnade.nodes import Node
+from colonnade.layouts.revision_tables import RevisionConversion
 
 
-class H5colConversion(Conversion):
+class H5colConversion(RevisionConversion):
     """Names that H5Col reserves are refused, all of them at once."""
-
-    allow_reserved = True
 
     def check(self, table: SourceTable) -> None:
         reserved = [column.name for column in table.info.members if column.name in names.RESERVED]
@@ -26,16 +21,5 @@ class H5colConversion(Conversion):
                 rule="JN1",
             )
 
-    def strings(self, table: SourceTable, name: str) -> dict[str, str]:
-        column = table.info.by_name[name]
-        return {key: text for key in STRING_ATTRIBUTES if (text := getattr(column, key))}
 
-    def column_options(self, _table: SourceTable, _column: ColumnInfo, strings: Mapping[str, str]) -> ColumnOptions:
-        units, vocabulary, description = (strings.get(key) for key in STRING_ATTRIBUTES)
-        return ColumnOptions(units=units, units_vocabulary=vocabulary, description=description)
-
-    def write_strings(self, _node: Node, _strings: Mapping[str, str]) -> None:
-        """The options of the column have stored them."""
-
-
-CONVERSION = H5colConversion(names.GROUP_ATTRIBUTES, names.COLUMN_ATTRIBUTES)
+PART = H5colConversion(names.GROUP_ATTRIBUTES, names.COLUMN_ATTRIBUTES)

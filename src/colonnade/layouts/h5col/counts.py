@@ -17,7 +17,7 @@ def stored_rows(group: Group) -> int | None:
     if not stored.is_integer or stored.shape != () or len(stored.values) != 1:
         shown = stored.problem or f"an attribute of {stored.type}"
         raise CorruptError(f"NROWS of {group.path} is not a number of rows, but {shown} (rule JT3)", path=group.path)
-    n_rows = int(stored.values[0])
+    n_rows = stored.integers[0]
     if not 0 <= n_rows <= MOST_ROWS:
         raise CorruptError(f"NROWS of {group.path} is {n_rows:,}, which no table has (rule JT3)", path=group.path)
     return n_rows
@@ -30,4 +30,4 @@ def count_of(node: Node, name: str) -> int | None:
         return None
     if stored.type.signed or stored.type.size != 8 or len(stored.values) != 1:
         return None
-    return int(stored.values[0])
+    return stored.integers[0]

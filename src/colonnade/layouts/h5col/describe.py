@@ -449,6 +449,13 @@ def mask_of(column: Dataset) -> Dataset | None:
     return target if target is not None and is_dataset(target) else None
 
 
+def mask_names(group: Group, datasets: Sequence[Dataset]) -> list[str]:
+    """The names of the masks of columns in the group of their table."""
+    masks = (mask_of(dataset) for dataset in datasets)
+    addresses = {mask.address for mask in masks if mask is not None}
+    return [child.name for child in group.children() if child.address in addresses]
+
+
 def open_column(group: Group, column: ColumnInfo) -> tuple[Dataset, Companion | Companions]:
     """The dataset of a column and its companions: categories; for lists their elements and masks; or None."""
     if isinstance(column.row_form, Lists):
@@ -470,8 +477,3 @@ def open_column(group: Group, column: ColumnInfo) -> tuple[Dataset, Companion | 
     if column.is_masked:
         return dataset, mask_of(dataset)
     return dataset, None if column.categories is None else categories_of(dataset)
-
-
-def unread_attributes(group: Group) -> dict[str, object]:
-    """The user's own attributes of the table group: those that H5Col does not define."""
-    return {name: group.read_attribute(name) for name in group.attribute_names() if name not in names.GROUP_ATTRIBUTES}

@@ -9,31 +9,17 @@ from colonnade.layouts.h5col import names
 from colonnade.layouts.h5col.describe import describe_whole
 from colonnade.layouts.h5col.search import search_indexes
 from colonnade.layouts.index_home import PlacedIndex
-from colonnade.layouts.raw_node import RawNode
-from colonnade.model import ColumnInfo, Lists, TableInfo
+from colonnade.layouts.raw_node import RawTableNode
+from colonnade.model import ColumnInfo, Lists
 from colonnade.nodes import Dataset, Group
 from colonnade.nodes.paths import join_path
 from colonnade.nodes.protocols import Child
 
 
-class RawH5colTable(RawNode):
-    """A table, and the description that readers get, which is not lazy: it has all problems.
+class RawH5colTable(RawTableNode):
+    """A table, and its description, which is not lazy: it has all problems."""
 
-    values: whether rules may read values. bytes_read: the stored size of those that they have read.
-    """
-
-    def __init__(self, group: Group, path: str, info: TableInfo, values: bool) -> None:
-        super().__init__(group, path, "group")
-        self.group, self.info, self.values = group, info, values
-        self.bytes_read = 0
-
-    @property
-    def n_columns(self) -> int:
-        return len(self.info.members)
-
-    @property
-    def n_attributes(self) -> int:
-        return sum(self.attribute(name) is not None for name in names.GROUP_ATTRIBUTES)
+    counted = names.GROUP_ATTRIBUTES
 
     def checked_columns(self) -> set[str]:
         """The names of the columns whose values are to be checked."""

@@ -18,7 +18,7 @@ from colonnade.layouts.h5col import names, raw, rules_indexes, rules_storage
 from colonnade.layouts.h5col.lists import Level, ListElements, read_levels
 from colonnade.layouts.h5col.raw import RawH5colTable
 from colonnade.layouts.index_home import IndexPlan
-from colonnade.model import Breach, ColumnInfo, Lists, Repair, Rule
+from colonnade.model import Breach, ColumnInfo, Lists, Repair, Rule, run_check
 from colonnade.nodes import Group
 from colonnade.nodes.elements import claims_too_much
 from colonnade.nodes.paths import editable
@@ -317,7 +317,7 @@ def repairs(table: RawH5colTable, _removed_indexes: Collection[int]) -> list[Rep
         for rule in RULES
         if rule.id in ("JT1", "JT2", "JT4", "JT5", "JI3", "JK4")
         for check in rule.checks
-        for breach in check(table)
+        for breach in run_check(check, table)
         if breach.severity != "note"
     }
     planned = list(_of_group(table, table.path, broken))

@@ -20,17 +20,15 @@ import pyarrow as pa
 
 from colonnade import writing
 from colonnade.columns.forms import add_categories, create_categories
-from colonnade.columns.mapping import arrow_type, implied_units, named_type, plain_type
 from colonnade.columns.missing import recommended_fills
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import replace
 from colonnade.errors import UnsupportedError, UsageError
-from colonnade.h5.attributes import LARGEST_IN_HEADER
-from colonnade.h5.handles import create_group
 from colonnade.h5.links import rename, unlink
-from colonnade.layouts.h5col import names
+from colonnade.layouts import revision_tables
+from colonnade.layouts.h5col import LAYOUT, names
 from colonnade.layouts.h5col.counts import count_of
-from colonnade.layouts.h5col.describe import describe, mask_of, open_column
+from colonnade.layouts.h5col.describe import mask_names, open_column
 from colonnade.layouts.h5col.list_writer import JULY_MARKING, ListWriter, is_list
 from colonnade.layouts.h5col.search import (
     has_standard_references,
@@ -38,7 +36,15 @@ from colonnade.layouts.h5col.search import (
     search_indexes,
     write_tokens,
 )
-from colonnade.model import AUTO, ColumnInfo, ColumnOptions, Lists, Plain, StoredType, TableInfo, TableText
+from colonnade.layouts.revision_tables import (
+    keep_type,
+    may_be_categories,
+    write_meaning,
+    write_note,
+    write_order,
+    write_table_texts,
+)
+from colonnade.model import ColumnInfo, ColumnOptions, Lists, StoredType, TableInfo, TableText
 from colonnade.nodes import Dataset, EditableDataset, EditableGroup, EditableNode, Group
 from colonnade.nodes.elements import column_node
 from colonnade.nodes.paths import dataset_at, editable
@@ -52,13 +58,11 @@ if TYPE_CHECKING:
 
 sidecars: NewSidecars | None = None
 check_name = names.check_name
+check_members, reorder_columns = revision_tables.check_members, revision_tables.reorder_columns
+make_group, needs_large_attributes = revision_tables.make_group, revision_tables.needs_large_attributes
 
 
 # -- new tables --
-
-
-def check_members(_columns: Sequence[str], _labels: Sequence[str], _text: TableText) -> None:
-    """Every table can be stored."""
 
 
 def check_can_change(group: Group, info: TableInfo) -> None:
@@ -69,16 +73,6 @@ def check_can_change(group: Group, info: TableInfo) -> None:
             feature="changing tables of drafts of H5Col",
             path=info.path,
         )
-
-
-def needs_large_attributes(n_columns: int, longest_name: int) -> bool:
-    """Whether column-order, or references to all columns, outgrow an object header."""
-    return n_columns * max(longest_name, 8) > LARGEST_IN_HEADER
-
-
-def make_group(root: EditableGroup, path: str, large_attributes: bool) -> EditableGroup:
-    """A new group for a table."""
-    return create_group(root, path, large_attributes)
 
 
 def new_writer(
@@ -96,10 +90,7 @@ def new_writer(
         if is_label:
             raise UsageError(f"label {name!r} holds lists, which cannot be labels", column=name, rule="JI1")
         return ListWriter(name, kind, options)
-    asked = options.strings == "categories"
-    free = options.strings == "auto" and options.fill in (AUTO, None) and not is_label
-    is_text = plain_type(kind) == pa.string() and options.categories is None and not options.enum
-    if is_text and (asked or free):
+    if may_be_categories(kind, options, is_label):
         return TextWriter(name, kind, options, large_attributes, JULY_MARKING)
     return ColumnWriter(name, kind, options, large_attributes, marking=JULY_MARKING)
 
@@ -114,17 +105,10 @@ def complete_group(
     group: EditableGroup, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], text: TableText
 ) -> None:
     """Step 4: write everything that makes the group a table."""
-    writing.write_text(group, names.VERSION, names.VERSION_VALUE, "ascii")
-    for name, value in (
-        (names.TITLE, text.title),
-        (names.DESCRIPTION, text.description),
-        (names.UNITS_VOCABULARY, text.units_vocabulary),
-    ):
-        if value is not None:
-            writing.write_text(group, name, value)
+    write_table_texts(group, text)
     every = [*columns, *labels]
     writing.write_integer(group, names.NROWS, every[0].n_rows if every else 0)
-    _write_order(group, [column.name for column in every])
+    write_order(group, [column.name for column in every])
     _write_labels(group, [label.name for label in labels])
     writing.write_terminated(group, names.CLASS, names.CLASS_VALUE)
 
@@ -199,24 +183,14 @@ def _write_categories(group: EditableGroup, column: WrittenColumn) -> EditableDa
     dataset, stored = create_categories(home, name, values, column.name, even=True, fewest=1)
     if column.ordered:
         writing.write_flag(dataset, names.ORDERED, True)
-    units = implied_units(values.type)
-    named = named_type(stored, units, values.type)
-    if units is not None:
-        writing.write_text(dataset, names.UNITS, units)
-    if named is not None:
-        writing.write_text(dataset, names.ARROW_TYPE, named)
+    write_meaning(dataset, stored, values.type)
     return dataset
 
 
 def note_pandas(node: EditableNode | SparseDraft, note: str | None) -> None:
     """Write the pandas metadata of a column or frame that the file does not express otherwise; None removes it."""
     assert not hasattr(node, "attributes")  # H5Col has no sparse columns
-    if note is None:
-        writing.delete_attribute(node, names.PANDAS)
-    elif len(note.encode()) > LARGEST_IN_HEADER:
-        writing.write_variable_text(node, names.PANDAS, note)
-    else:
-        writing.write_text(node, names.PANDAS, note)
+    write_note(node, note)
 
 
 # -- changes of rows --
@@ -318,15 +292,8 @@ def _unlink_categories(group: EditableGroup, info: TableInfo, name: str) -> None
 def _unlink_mask(group: EditableGroup, info: TableInfo, name: str, dataset: Dataset | None) -> None:
     """Remove the mask of a column from the group of its table."""
     if info.by_name[name].is_masked and dataset is not None:
-        for mask in _masks(group, [dataset]):
+        for mask in mask_names(group, [dataset]):
             unlink(group, mask)
-
-
-def _masks(group: Group, datasets: Sequence[Dataset]) -> list[str]:
-    """The names of the masks of columns in the group of their table."""
-    masks = (mask_of(dataset) for dataset in datasets)
-    addresses = {mask.address for mask in masks if mask is not None}
-    return [child.name for child in group.children() if child.address in addresses]
 
 
 # -- changes of columns --
@@ -337,7 +304,7 @@ def attach_column(group: EditableGroup, info: TableInfo, column: WrittenColumn) 
     _write_column_attributes(group, column)
     if not info.members:
         count_rows(group, column.n_rows)
-    _write_order(group, [*info.column_names, column.name])
+    write_order(group, [*info.column_names, column.name])
 
 
 def detach_column(group: EditableGroup, info: TableInfo, name: str) -> None:
@@ -345,7 +312,7 @@ def detach_column(group: EditableGroup, info: TableInfo, name: str) -> None:
     _unlink_categories(group, info, name)
     _unlink_mask(group, info, name, group.open_dataset(name))
     unlink(group, name)
-    _write_order(group, [column for column in info.column_names if column != name])
+    write_order(group, [column for column in info.column_names if column != name])
     if name in info.label_names:
         _write_labels(group, [label for label in info.label_names if label != name])
 
@@ -360,14 +327,9 @@ def rename_column(group: EditableGroup, info: TableInfo, name: str, new_name: st
     is_alone = categories is not None and _users_of(info, categories.name) == {name}
     if home is not None and is_usual and is_alone and not home.has_link(new):
         rename(home, usual, new)
-    _write_order(group, [new_name if column == name else column for column in info.column_names])
+    write_order(group, [new_name if column == name else column for column in info.column_names])
     if info.label_names[:1] == [name]:
         writing.write_text(group, names.INDEX, new_name)
-
-
-def reorder_columns(group: EditableGroup, _info: TableInfo, order: Sequence[str]) -> None:
-    """Write another order of the columns."""
-    _write_order(group, order)
 
 
 def set_labels(group: EditableGroup, info: TableInfo, labels: Sequence[str]) -> None:
@@ -399,13 +361,6 @@ def _without(info: TableInfo, name: str) -> TableInfo:
     return replace(info, columns=tuple(c for c in info.columns if c.name != name), labels=())
 
 
-def _write_order(group: EditableGroup, columns: Sequence[str]) -> None:
-    if columns:
-        writing.write_texts(group, names.COLUMN_ORDER, columns)
-    else:
-        writing.delete_attribute(group, names.COLUMN_ORDER)
-
-
 def _write_labels(group: EditableGroup, labels: Sequence[str]) -> None:
     """Write INDEX_COLUMNS, and the name of the first label."""
     if labels:
@@ -422,29 +377,12 @@ def set_texts(group: EditableGroup, info: TableInfo, name: str | None, strings: 
     node = group if name is None else editable(column_node(group, info.by_name[name]))
     for key, text in strings.items():
         attribute = names.TITLE if key == "title" else key
-        if key == "units" and name is not None:
-            _keep_type(node, info.by_name[name], text)
+        if key == "units" and name is not None and not isinstance(info.by_name[name].row_form, Lists):
+            keep_type(node, info.by_name[name], text)
         if text is None:
             writing.delete_attribute(node, attribute)
         else:
             writing.write_text(node, attribute, text)
-
-
-def _keep_type(node: EditableNode, column: ColumnInfo, units: str | None) -> None:
-    """Store the type name with which new units do not change the type: numbers with units since 1970 stay numbers."""
-    kind = arrow_type(column)
-    if isinstance(column.row_form, Lists):
-        return
-    if implied_units(kind) is not None:
-        raise UsageError(
-            f"column {column.name!r} holds {kind}, which is stored in {column.units!r}: its units cannot be changed",
-            column=column.name,
-        )
-    named = named_type(column.type, units, kind)
-    if named is None:
-        writing.delete_attribute(node, names.ARROW_TYPE)
-    else:
-        writing.write_text(node, names.ARROW_TYPE, named)
 
 
 def sparse_attributes(column: ColumnInfo, strings: Mapping[str, str | None]) -> dict[str, str | None]:
@@ -452,19 +390,4 @@ def sparse_attributes(column: ColumnInfo, strings: Mapping[str, str | None]) -> 
     return dict(strings)
 
 
-def own_objects(group: Group) -> set[str]:
-    """The names of the table's own objects in its group: columns, categories, search indexes."""
-    info = describe(group, "/")
-    own = {column.name for column in info.members} | {names.CATEGORIES, names.SEARCH_INDEXES}
-    masked = [column.name for column in info.members if column.is_masked and isinstance(column.row_form, Plain)]
-    if masked:
-        own.update(_masks(group, [node for name in masked if (node := group.open_dataset(name)) is not None]))
-    return {name for name in own if name and group.has_link(name)}
-
-
-def clear(group: EditableGroup) -> None:
-    """Remove the table's own objects and attributes from its group. Everything else stays."""
-    for name in sorted(own_objects(group)):
-        unlink(group, name)
-    for name in names.GROUP_ATTRIBUTES:
-        writing.delete_attribute(group, name)
+clear = LAYOUT.clear_group

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from colonnade.layouts.contract import AnyRules, Describe, IndexHome, Layout
+from colonnade.layouts.contract import Layout, in_folders
 from colonnade.layouts.hdmf import names
 from colonnade.model import ColumnInfo
 from colonnade.nodes import Group
-
-if TYPE_CHECKING:
-    from colonnade.layouts.conversion import Conversion
 
 __all__ = ["LAYOUT"]
 
@@ -26,30 +21,6 @@ def _is_table(group: Group) -> bool:
     return identifiers is not None and names.type_of(identifiers) == names.ELEMENT_IDENTIFIERS
 
 
-def _reading() -> Describe:
-    from colonnade.layouts.hdmf import describe
-
-    return describe
-
-
-def _indexes() -> IndexHome:
-    from colonnade.layouts.hdmf import search
-
-    return search
-
-
-def _rules() -> AnyRules:
-    from colonnade.layouts.hdmf import rules
-
-    return rules
-
-
-def _conversion() -> Conversion:
-    from colonnade.layouts.hdmf.convert import CONVERSION
-
-    return CONVERSION
-
-
 def _row_target(group: Group, column: ColumnInfo) -> str | None:
     from colonnade.layouts.hdmf.describe import row_target
 
@@ -59,11 +30,8 @@ def _row_target(group: Group, column: ColumnInfo) -> str | None:
 LAYOUT = Layout(
     name="hdmf",
     is_table=_is_table,
-    load_reading=_reading,
-    load_indexes=_indexes,
-    load_rules=_rules,
-    load_conversion=_conversion,
-    companions=names.companions,
+    find=in_folders(__name__),
+    further_members=lambda _group, columns: [name for column in columns for name in names.companions(column)],
     row_target=_row_target,
     group_attributes=names.GROUP_ATTRIBUTES,
     column_attributes=names.COLUMN_ATTRIBUTES,

@@ -59,4 +59,4 @@ def _why_left_out(column: ColumnInfo) -> str | None:
     return None
 
 
-CONVERSION = HdmfConversion(names.GROUP_ATTRIBUTES, names.COLUMN_ATTRIBUTES)
+PART = HdmfConversion(names.GROUP_ATTRIBUTES, names.COLUMN_ATTRIBUTES)

@@ -246,8 +246,3 @@ def row_target(group: Group, column: ColumnInfo) -> str | None:
     references = None if values is None else attributes.read_references(values, names.TABLE)
     target = values.dereference(references[0]) if values is not None and references else None
     return None if target is None else target.full_path()
-
-
-def unread_attributes(group: Group) -> dict[str, object]:
-    """The user's own attributes of the group: those that HDMF does not define."""
-    return {name: group.read_attribute(name) for name in group.attribute_names() if name not in names.GROUP_ATTRIBUTES}

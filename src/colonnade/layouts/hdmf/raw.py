@@ -6,31 +6,19 @@ import numpy as np
 
 from colonnade.layouts.hdmf import names
 from colonnade.layouts.hdmf.describe import describe
-from colonnade.layouts.raw_node import RawNode, raw_member
+from colonnade.layouts.raw_node import RawNode, RawTableNode, raw_member
 from colonnade.model import TableInfo
 from colonnade.nodes import Group
 
 
-class RawDynamicTable(RawNode):
-    """A DynamicTable, and the description that readers get.
+class RawDynamicTable(RawTableNode):
+    """A DynamicTable. broken: the columns whose values are known to be wrong."""
 
-    values: whether rules may read values. bytes_read: the stored size of those that they have read. broken: the
-    columns whose values are known to be wrong.
-    """
+    counted = names.GROUP_ATTRIBUTES
 
     def __init__(self, group: Group, path: str, info: TableInfo, values: bool) -> None:
-        super().__init__(group, path, "group")
-        self.group, self.info, self.values = group, info, values
-        self.bytes_read = 0
+        super().__init__(group, path, info, values)
         self.broken: set[str] = set()
-
-    @property
-    def n_columns(self) -> int:
-        return len(self.info.members)
-
-    @property
-    def n_attributes(self) -> int:
-        return sum(self.attribute(name) is not None for name in names.GROUP_ATTRIBUTES)
 
     def checked_columns(self) -> set[str]:
         """The names of the columns whose values are to be checked: those of which the rules found nothing wrong."""

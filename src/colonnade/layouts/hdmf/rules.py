@@ -5,25 +5,24 @@ The clauses are the types of the HDMF common specification (hdmf-common-schema).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 import numpy as np
 
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import ColonnadeError
-from colonnade.layouts import index_home
+from colonnade.layouts.contract import Broken
 from colonnade.layouts.hdmf import names, raw
 from colonnade.layouts.hdmf.describe import row_target, rows_of
 from colonnade.layouts.hdmf.raw import RawDynamicTable
-from colonnade.layouts.hdmf.search import search_indexes
-from colonnade.layouts.index_home import IndexPlan
-from colonnade.layouts.named_indexes import index_breaches, index_plans, remove_planned
+from colonnade.layouts.hdmf.search import PART as INDEXES
 from colonnade.layouts.raw_node import RawNode, stored_as
-from colonnade.model import Breach, ColumnInfo, Lists, Repair, Rule
+from colonnade.layouts.table_rules import TableRules, index_rule
+from colonnade.model import Breach, ColumnInfo, Lists, Rule
 from colonnade.nodes import Dataset, Group, attributes
 from colonnade.nodes.elements import claims_too_much, dataset_column
-from colonnade.nodes.paths import editable, join_path
-from colonnade.nodes.protocols import Child
+from colonnade.nodes.paths import join_path
 
 _PIECE_ROWS = 1 << 18  # offsets or row numbers that are compared together
 
@@ -194,11 +193,6 @@ def _n_elements(column: ColumnInfo) -> int:
     return 0 if column.categories is None else column.categories.n_categories
 
 
-def indexes_suit(table: RawDynamicTable) -> Iterator[Breach]:
-    """N7: a search index declares its kind and column, refers to the column's rows, and matches them."""
-    yield from index_breaches(search_indexes(table.group, table.info), table.info)
-
-
 RULES: tuple[Rule, ...] = (
     Rule(
         "N1",
@@ -245,82 +239,41 @@ RULES: tuple[Rule, ...] = (
         (codes_have_elements,),
         deep=True,
     ),
-    Rule(
-        "N7",
-        "none: colonnade's own",
-        "A search index of a DynamicTable names its column, refers to its rows, and matches them.",
-        "`colonnade fix` rebuilds or drops the index. No data is lost: an index holds none.",
-        (indexes_suit,),
+    index_rule(
+        "N7", "A search index of a DynamicTable names its column, refers to its rows, and matches them.", INDEXES
     ),
 )
 
-NOT_SHOWN: dict[str, str] = {
-    "types": "which types a column of an extension may have is in its specification, of which a file has only a cache",
-}
-INDEX_HOME = index_home.HOME
+
+class DynamicTableRules(TableRules[RawDynamicTable]):
+    NOT_SHOWN: Mapping[str, str] = MappingProxyType(
+        {
+            "types": "which types a column of an extension may have is in its specification, of which a file has only "
+            "a cache",
+        }
+    )
+
+    def inspect(self, group: Group, path: str, values: bool, _variant: object) -> RawDynamicTable:
+        return raw.inspect(group, path, values)
+
+    def claims(self, group: Group, path: str, _values: bool, _variant: object) -> Iterator[Broken]:
+        """A group that lists columns and declares a type, but has no identifiers."""
+        node = RawNode(group, path, "group")
+        is_typed = any(node.text(name) is not None for name in names.TYPE_ATTRIBUTES)
+        if node.attribute(names.COLUMN_LIST) is None or node.text(names.NAMESPACE) is None or not is_typed:
+            return
+        identifiers = group.open_dataset(names.IDENTIFIERS)
+        there = "no such dataset" if identifiers is None else f"a dataset of type {names.type_of(identifiers)}"
+        message = "this is meant as a DynamicTable, but has no identifiers of its rows"
+        yield "N2", Breach("error", join_path(path, names.IDENTIFIERS), message, there, names.ELEMENT_IDENTIFIERS)
+
+    def not_inspected(self, path: str, error: ColonnadeError) -> Broken:
+        return "N1", Breach("error", path, f"this DynamicTable cannot be read: {error}", str(error))
+
+    def unreadable(self, table: RawDynamicTable, column: ColumnInfo, error: ColonnadeError) -> Broken:
+        rule = "N4" if isinstance(column.form, Lists) else "N6" if column.categories is not None else "N3"
+        path = join_path(table.path, column.name)
+        return rule, Breach("error", path, f"the values cannot be read: {error}", str(error))
 
 
-def variant(_text: str) -> None:
-    """DynamicTables have one set of rules."""
-
-
-def inspect(group: Group, path: str, values: bool, _variant: object) -> RawDynamicTable:
-    """The table as its rules check it."""
-    return raw.inspect(group, path, values)
-
-
-def claims(group: Group, path: str, _values: bool, _variant: object) -> Iterator[tuple[str, Breach]]:
-    """A group that lists columns and declares a type, and has no identifiers, seems to be meant as a DynamicTable."""
-    node = RawNode(group, path, "group")
-    is_typed = any(node.text(name) is not None for name in names.TYPE_ATTRIBUTES)
-    if node.attribute(names.COLUMN_LIST) is None or node.text(names.NAMESPACE) is None or not is_typed:
-        return
-    identifiers = group.open_dataset(names.IDENTIFIERS)
-    there = "no such dataset" if identifiers is None else f"a dataset of type {names.type_of(identifiers)}"
-    message = "this is meant as a DynamicTable, but has no identifiers of its rows"
-    yield "N2", Breach("error", join_path(path, names.IDENTIFIERS), message, there, names.ELEMENT_IDENTIFIERS)
-
-
-def dataset_claim(_group: Group, _path: str, _child: Child) -> None:
-    """None: a dataset is never meant as a DynamicTable."""
-
-
-def not_inspected(path: str, error: ColonnadeError) -> tuple[str, Breach]:
-    """The rule broken by a table that cannot be read at all."""
-    return "N1", Breach("error", path, f"this DynamicTable cannot be read: {error}", str(error))
-
-
-def unreadable(table: RawDynamicTable, column: ColumnInfo, error: ColonnadeError) -> tuple[str, Breach]:
-    """The rule broken by a column whose values cannot be read."""
-    rule = "N4" if isinstance(column.form, Lists) else "N6" if column.categories is not None else "N3"
-    path = join_path(table.path, column.name)
-    return rule, Breach("error", path, f"the values cannot be read: {error}", str(error))
-
-
-def missing_is_described(_table: RawDynamicTable, _column: ColumnInfo) -> None:
-    """None: DynamicTables have no missing rows."""
-
-
-def repairs(_table: RawDynamicTable, _removed_indexes: Collection[int]) -> list[Repair]:
-    """Only indexes can be fixed."""
-    return []
-
-
-def other_objects(*_where: object) -> Iterator[tuple[RawDynamicTable, list[tuple[str, Breach]]]]:
-    """Nothing: only tables have rules."""
-    return iter(())
-
-
-def other_table(_group: Group, _path: str) -> Iterator[tuple[str, Breach]]:
-    """Nothing: a table of another layout is not checked as a DynamicTable."""
-    return iter(())
-
-
-def bad_indexes(table: RawDynamicTable, wrong: Collection[str]) -> list[IndexPlan]:
-    """The indexes to remove. `wrong` are the names of those whose contents are wrong."""
-    return index_plans(search_indexes(table.group, table.info), table.info, "N7", wrong)
-
-
-def remove_indexes(table: RawDynamicTable, gone: Sequence[IndexPlan]) -> None:
-    """Remove indexes and their values."""
-    remove_planned(editable(table.group), search_indexes(table.group, table.info), gone)
+PART = DynamicTableRules(RULES, INDEXES, "N7")

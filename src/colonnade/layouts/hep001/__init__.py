@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from colonnade.layouts.contract import AnyRules, Create, Describe, Edit, IndexHome, Layout, refuse_version
+from colonnade.layouts.contract import Layout, in_folders
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.revisions import is_column_table, is_july
-from colonnade.nodes import Group
-
-if TYPE_CHECKING:
-    from colonnade.layouts.conversion import Conversion
+from colonnade.nodes import Group, attributes
 
 __all__ = ["LAYOUT"]
 
@@ -20,52 +15,18 @@ def _is_table(group: Group) -> bool:
     return is_column_table(group) and not is_july(group)
 
 
-def _reading() -> Describe:
-    from colonnade.layouts.hep001 import describe
-
-    return describe
-
-
-def _create(version: object, directory: bool) -> Create:
-    from colonnade.layouts.hep001 import write
-
-    refuse_version("hep001", version, directory)
-    return write
-
-
-def _edit() -> Edit:
-    from colonnade.layouts.hep001 import write
-
-    return write
-
-
-def _indexes() -> IndexHome:
-    from colonnade.layouts.hep001 import search
-
-    return search
-
-
-def _rules() -> AnyRules:
-    from colonnade.layouts.hep001 import rules
-
-    return rules
-
-
-def _conversion() -> Conversion:
-    from colonnade.layouts.hep001.convert import CONVERSION
-
-    return CONVERSION
+def _further_members(group: Group, _columns: object) -> tuple[str, ...]:
+    """What anndata reads the categories of a frame of version 0.1.0 from, if the table is one too."""
+    is_frame = attributes.read_text(group, names.ENCODING_TYPE) == "dataframe"
+    return (names.ANNDATA_CATEGORIES,) if is_frame else ()
 
 
 LAYOUT = Layout(
     name="hep001",
     is_table=_is_table,
-    load_reading=_reading,
-    load_create=_create,
-    load_edit=_edit,
-    load_indexes=_indexes,
-    load_rules=_rules,
-    load_conversion=_conversion,
+    find=in_folders(__name__),
+    creates_in="write",
+    further_members=_further_members,
     group_attributes=names.GROUP_ATTRIBUTES,
     column_attributes=names.COLUMN_ATTRIBUTES,
     keeps_texts=True,

@@ -522,8 +522,3 @@ def open_column(group: Group, column: ColumnInfo) -> tuple[Dataset | SparseRows,
     references = attributes.read_references(dataset, names.CATEGORIES)
     categories = dataset.dereference(references[0]) if references else None
     return dataset, categories if categories is not None and is_dataset(categories) else None
-
-
-def unread_attributes(group: Group) -> dict[str, object]:
-    """The user's own attributes of the table group: those that HEP001 does not define."""
-    return {name: group.read_attribute(name) for name in group.attribute_names() if name not in names.GROUP_ATTRIBUTES}

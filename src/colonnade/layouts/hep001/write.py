@@ -17,16 +17,23 @@ import pyarrow as pa
 from colonnade import writing
 from colonnade.columns.decode import missing_line
 from colonnade.columns.forms import add_categories, create_categories
-from colonnade.columns.mapping import arrow_type, implied_units, named_type
 from colonnade.columns.raw import is_sectioned
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import replace
 from colonnade.errors import UsageError
-from colonnade.h5.attributes import LARGEST_IN_HEADER
-from colonnade.h5.handles import create_group
 from colonnade.h5.links import rename, unlink
-from colonnade.layouts.hep001 import names
-from colonnade.layouts.hep001.describe import describe, open_column
+from colonnade.layouts import revision_tables
+from colonnade.layouts.hep001 import LAYOUT, names
+from colonnade.layouts.hep001.describe import open_column
+from colonnade.layouts.revision_tables import (
+    keep_type,
+    may_be_categories,
+    type_name,
+    write_meaning,
+    write_note,
+    write_order,
+    write_table_texts,
+)
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, TableInfo, TableText
 from colonnade.nodes import EditableDataset, EditableGroup, EditableNode, Group, attributes
 from colonnade.nodes.paths import dataset_at, editable
@@ -42,10 +49,8 @@ if TYPE_CHECKING:
 
 sidecars: NewSidecars | None = None
 check_name = names.check_name
-
-
-def check_members(_columns: Sequence[str], _labels: Sequence[str], _text: TableText) -> None:
-    """Every table can be stored."""
+check_members, reorder_columns = revision_tables.check_members, revision_tables.reorder_columns
+make_group, needs_large_attributes = revision_tables.make_group, revision_tables.needs_large_attributes
 
 
 def check_can_change(_group: Group, _info: TableInfo) -> None:
@@ -56,21 +61,10 @@ def count_rows(_group: EditableGroup, _n_rows: int) -> None:
     """The number of rows is the length of the columns; it is not stored."""
 
 
-def needs_large_attributes(n_columns: int, longest_name: int) -> bool:
-    """Whether column-order, or references to all columns, outgrow an object header."""
-    return n_columns * max(longest_name, 8) > LARGEST_IN_HEADER
-
-
-def make_group(root: EditableGroup, path: str, large_attributes: bool) -> EditableGroup:
-    """A new group for a table."""
-    return create_group(root, path, large_attributes)
-
-
 def new_writer(
     name: str, kind: pa.DataType, options: ColumnOptions, large_attributes: bool = False, is_label: bool = False
 ) -> ColumnWriter | TextWriter | SparseColumnWriter:
     """The writer of a new column. Labels are mostly distinct, so they never use categories."""
-    from colonnade.columns.mapping import plain_type
     from colonnade.columns.sectioned import SparseColumnWriter
     from colonnade.columns.writer import ColumnWriter
     from colonnade.layouts.text_writer import TextWriter
@@ -81,10 +75,7 @@ def new_writer(
         raise UsageError(f"label {name!r} cannot be sparse: columns refer to it", column=name)
     if options.sparse:
         return SparseColumnWriter(name, kind, options)
-    asked = options.strings == "categories"
-    free = options.strings == "auto" and options.fill in (AUTO, None) and not is_label
-    is_text = plain_type(kind) == pa.string() and options.categories is None and not options.enum
-    if is_text and (asked or free):
+    if may_be_categories(kind, options, is_label):
         return TextWriter(name, kind, options, large_attributes)
     return ColumnWriter(name, kind, options, large_attributes)
 
@@ -122,14 +113,7 @@ def complete_group(
     group: EditableGroup, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], text: TableText
 ) -> None:
     """Step 4: write everything that makes the group a table."""
-    writing.write_text(group, names.VERSION, names.VERSION_VALUE, "ascii")
-    for name, value in (
-        (names.TITLE, text.title),
-        (names.DESCRIPTION, text.description),
-        (names.UNITS_VOCABULARY, text.units_vocabulary),
-    ):
-        if value is not None:
-            writing.write_text(group, name, value)
+    write_table_texts(group, text)
     if columns:
         writing.write_texts(group, names.COLUMN_ORDER, [column.name for column in columns])
     if labels:
@@ -139,10 +123,8 @@ def complete_group(
 
 def note_pandas(node: EditableNode | SparseDraft, note: str | None) -> None:
     """Write the pandas metadata of a column or frame that the file does not express otherwise; None removes it."""
-    if note is None and not _is_draft(node):
-        writing.delete_attribute(node, names.PANDAS)
-    elif note is not None and len(note.encode()) > LARGEST_IN_HEADER and not _is_draft(node):
-        writing.write_variable_text(node, names.PANDAS, note)  # variable length has no limit
+    if not _is_draft(node):
+        write_note(node, note)
     elif note is not None:
         _set(node, names.PANDAS, note)
 
@@ -276,7 +258,7 @@ def detach_column(group: EditableGroup, info: TableInfo, name: str) -> None:
     labels = [label for label in info.label_names if label != name]
     if name in info.label_names:
         _unlabel(group, info, name)
-    _write_order(group, [column for column in info.column_names if column != name])
+    write_order(group, [column for column in info.column_names if column != name])
     if info.index_name == name:
         _write_index(group, labels[0] if labels else None)
 
@@ -296,14 +278,9 @@ def rename_column(group: EditableGroup, info: TableInfo, name: str, new_name: st
     column = info.by_name[name].categories
     if column is not None and column.name == f"{name}_categories" and not group.has_link(f"{new_name}_categories"):
         rename(group, column.name, f"{new_name}_categories")
-    _write_order(group, [new_name if column == name else column for column in info.column_names])
+    write_order(group, [new_name if column == name else column for column in info.column_names])
     if info.index_name == name:
         _write_index(group, new_name)
-
-
-def reorder_columns(group: EditableGroup, _info: TableInfo, order: Sequence[str]) -> None:
-    """Write another order of the columns."""
-    _write_order(group, order)
 
 
 def set_labels(group: EditableGroup, info: TableInfo, labels: Sequence[str]) -> None:
@@ -327,7 +304,7 @@ def set_labels(group: EditableGroup, info: TableInfo, labels: Sequence[str]) -> 
             writing.write_references(dataset, names.COLUMNS_LIST, [opened[column] for column in plain])
         elif labels:
             writing.write_references(dataset, names.INDEXES, [opened[label] for label in labels])
-    _write_order(group, order)
+    write_order(group, order)
     _write_index(group, labels[0] if labels else None)
 
 
@@ -338,7 +315,7 @@ def replace_column(group: EditableGroup, info: TableInfo, column: WrittenColumn,
     """
     _unlink_categories(group, info, column.name)
     if (gone := info.by_name[column.name].categories) is not None:  # column-order may list them as a column (6.6)
-        _write_order(group, [name for name in info.column_names if name != gone.name])
+        write_order(group, [name for name in info.column_names if name != gone.name])
     _write_column_attributes(group, column)
     if old is not None:
         writing.copy_attributes(old, column.dataset, without=names.VALUE_ATTRIBUTES)
@@ -354,13 +331,6 @@ def _unlink_categories(group: EditableGroup, info: TableInfo, name: str) -> None
         unlink(group, gone.name)
 
 
-def _write_order(group: EditableGroup, columns: Sequence[str]) -> None:
-    if columns:
-        writing.write_texts(group, names.COLUMN_ORDER, columns)
-    else:
-        writing.delete_attribute(group, names.COLUMN_ORDER)
-
-
 def _write_index(group: EditableGroup, name: str | None) -> None:
     if name is None:
         writing.delete_attribute(group, names.INDEX)
@@ -374,7 +344,7 @@ def set_texts(group: EditableGroup, info: TableInfo, name: str | None, texts: Ma
     for key, text in texts.items():
         attribute = names.TITLE if key == "title" else key
         if key == "units" and name is not None:
-            _keep_type(node, info.by_name[name], text)
+            keep_type(node, info.by_name[name], text)
         if key == "description" and name is not None:
             text = _with_missing_line(text, attributes.read_text(node, attribute), info.by_name[name])
         if text is None:
@@ -387,27 +357,8 @@ def sparse_attributes(column: ColumnInfo, texts: Mapping[str, str | None]) -> di
     """The attributes to set on a sparse column for these texts, with None for those to remove."""
     made = dict(texts)
     if "units" in made:
-        made[names.ARROW_TYPE] = _type_name(column, made["units"])
+        made[names.ARROW_TYPE] = type_name(column, made["units"])
     return made
-
-
-def _keep_type(dataset: EditableNode, column: ColumnInfo, units: str | None) -> None:
-    named = _type_name(column, units)
-    if named is None:
-        writing.delete_attribute(dataset, names.ARROW_TYPE)
-    else:
-        writing.write_text(dataset, names.ARROW_TYPE, named)
-
-
-def _type_name(column: ColumnInfo, units: str | None) -> str | None:
-    """The type name to store so that new units do not change the type: numbers with units since 1970 stay numbers."""
-    kind = arrow_type(column)
-    if implied_units(kind) is not None:
-        raise UsageError(
-            f"column {column.name!r} holds {kind}, which is stored in {column.units!r}: its units cannot be changed",
-            column=column.name,
-        )
-    return named_type(column.type, units, kind)
 
 
 def _with_missing_line(text: str | None, before: str | None, column: ColumnInfo) -> str | None:
@@ -432,29 +383,8 @@ def _write_categories(group: EditableGroup, column: WrittenColumn) -> EditableDa
     dataset, stored = create_categories(group, name, values, column.name, even=True)
     writing.write_text(dataset, names.ENCODING_TYPE, "categorical")
     writing.write_flag(dataset, names.ORDERED, column.ordered)
-    units = implied_units(values.type)
-    named = named_type(stored, units, values.type)
-    if units is not None:
-        writing.write_text(dataset, names.UNITS, units)
-    if named is not None:
-        writing.write_text(dataset, names.ARROW_TYPE, named)
+    write_meaning(dataset, stored, values.type)
     return dataset
 
 
-def own_objects(group: Group) -> set[str]:
-    """The names of the table's own objects in its group: columns, labels, categories, search indexes."""
-    info = describe(group, "/")
-    own = {column.name for column in info.members}
-    own |= {column.categories.name for column in info.members if column.categories is not None}
-    own.add(names.SEARCH_INDEXES)
-    if attributes.read_text(group, names.ENCODING_TYPE) == "dataframe":
-        own.add(names.ANNDATA_CATEGORIES)
-    return {name for name in own if name and group.has_link(name)}
-
-
-def clear(group: EditableGroup) -> None:
-    """Remove the table's own objects and attributes from its group. Everything else stays."""
-    for name in sorted(own_objects(group)):
-        unlink(group, name)
-    for name in names.GROUP_ATTRIBUTES:
-        writing.delete_attribute(group, name)
+clear = LAYOUT.clear_group

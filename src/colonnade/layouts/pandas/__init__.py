@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from colonnade.layouts.contract import AnyRules, Describe, IndexHome, Layout
+from colonnade.layouts.contract import Layout, in_folders
 from colonnade.layouts.pandas import names
 from colonnade.nodes import Group, attributes
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from colonnade.layouts.conversion import Conversion
 
 __all__ = ["LAYOUT"]
 
@@ -25,34 +19,10 @@ def _is_table(group: Group) -> bool:
     return kind in names.PANDAS_TYPES and not (kind == names.TABLE_SERIES and _CATEGORIES.fullmatch(group.path))
 
 
-def _reading() -> Describe:
-    from colonnade.layouts.pandas import describe
-
-    return describe
-
-
-def _indexes() -> IndexHome:
-    from colonnade.layouts.pandas import search
-
-    return search
-
-
-def _rules() -> AnyRules:
-    from colonnade.layouts.pandas import rules
-
-    return rules
-
-
-def _conversion() -> Conversion:
-    from colonnade.layouts.pandas.convert import CONVERSION
-
-    return CONVERSION
-
-
-def _find_parts(group: Group) -> Collection[str]:
+def _further_members(group: Group, _columns: object) -> tuple[str, ...]:
     from colonnade.layouts.pandas.describe import own_arrays
 
-    return own_arrays(group)
+    return (names.TABLE, names.META, names.THEIR_INDEXES, *own_arrays(group))
 
 
 def _further_attributes(group: Group) -> tuple[str, ...]:
@@ -66,14 +36,10 @@ def _further_attributes(group: Group) -> tuple[str, ...]:
 LAYOUT = Layout(
     name="pandas",
     is_table=_is_table,
-    load_reading=_reading,
-    load_indexes=_indexes,
-    load_rules=_rules,
-    load_conversion=_conversion,
+    find=in_folders(__name__),
     group_attributes=names.GROUP_ATTRIBUTES,
     column_attributes=names.COLUMN_ATTRIBUTES,
     further_attributes=_further_attributes,
-    parts=(names.TABLE, names.META, names.THEIR_INDEXES),
-    find_parts=_find_parts,
+    further_members=_further_members,
     names_are_links=False,
 )

@@ -19,4 +19,4 @@ class PandasConversion(Conversion):
         return {column.name: column.problem for column in table.info.members if column.problem == PICKLED_OBJECTS}
 
 
-CONVERSION = PandasConversion(names.GROUP_ATTRIBUTES, names.COLUMN_ATTRIBUTES)
+PART = PandasConversion(names.GROUP_ATTRIBUTES, names.COLUMN_ATTRIBUTES)

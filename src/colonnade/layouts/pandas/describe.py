@@ -12,7 +12,6 @@ from colonnade.errors import FormatError
 from colonnade.layouts.pandas import names
 from colonnade.layouts.pandas.axes import is_empty
 from colonnade.layouts.pandas.fixed import FixedDescription
-from colonnade.layouts.pandas.pickles import is_pickled
 from colonnade.layouts.pandas.tables import TableDescription, read_categories
 from colonnade.model import ColumnInfo, TableInfo
 from colonnade.nodes import Dataset, Group, attributes
@@ -62,10 +61,3 @@ def own_attributes(group: Group) -> set[str]:
     """The names of the attributes that pandas and PyTables have given to a table."""
     of_axes = {name for name in group.attribute_names() if name.endswith(names.ITEM_SUFFIXES)}
     return {*names.GROUP_ATTRIBUTES, *of_axes}
-
-
-def unread_attributes(group: Group) -> dict[str, object]:
-    """The user's own attributes of the group. Pickles are left out: the rules report them."""
-    own = own_attributes(group)
-    listed = [name for name in group.attribute_names() if name not in own and not is_pickled(group, name)]
-    return {name: group.read_attribute(name) for name in listed}

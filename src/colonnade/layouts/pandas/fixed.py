@@ -79,13 +79,21 @@ class FixedDescription(FrameDescription):
             try:
                 items = read_names(self.group, names.block_items(block)).strings
             except Unfit as error:
-                items = [f"{array}[{position}]" for position in range(self._width(array))]
+                items = self._unnamed(array)
                 self.note("warning", f"the names of its columns cannot be read: {error}", array)
             for position, name in enumerate(items):
                 if name in places:
                     self.note("error", f"column {name!r} is in two blocks", array)
                 places.setdefault(name, BlockColumn(array, position))
         return places, list(places)
+
+    def _unnamed(self, array: str) -> list[str]:
+        """Names for the columns of a block that has none, by their positions; a file may claim any number of them."""
+        width = self._width(array)
+        if width > names.MOST_UNNAMED:
+            self.note("error", f"it claims {width:,} columns without names: they are left out", array)
+            return []
+        return [f"{array}[{position}]" for position in range(width)]
 
     def _width(self, array: str) -> int:
         try:

@@ -34,6 +34,7 @@ VALUE_TYPE, TRANSPOSED, EMPTY_SHAPE, ORDERED = "value_type", "transposed", "shap
 TABLE, META, THEIR_INDEXES = "table", "meta", "_i_table"
 
 MOST_LEVELS = 64
+MOST_UNNAMED = 1 << 17  # columns of a block whose names cannot be read
 ITEM_SUFFIXES = ("_variety", "_nlevels")
 AXIS_ARRAYS = (COLUMN_AXIS, ROW_AXIS, SERIES_INDEX, SERIES_VALUES)
 

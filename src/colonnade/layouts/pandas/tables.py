@@ -40,7 +40,6 @@ from colonnade.nodes.damage import hdf5_errors
 
 INDEX, CATEGORY = "index", "category"
 CATEGORY_VALUES = "values"
-MOST_COLUMNS = 1_000_000
 MOST_UNWRITTEN_BYTES = 1 << 20  # bytes of categories that were never written
 NO_CATEGORIES = StoredType("float", 8, signed=True, precision=64, mantissa=52, exponent=11)
 
@@ -131,7 +130,7 @@ class TableDescription(FrameDescription):
         """The columns of a member, each with its position if the member is a block."""
         if field.type.kind != "array" or len(field.type.dims) != 1:
             return [(None, field.name)]
-        if field.type.dims[0] > MOST_COLUMNS:
+        if field.type.dims[0] > names.MOST_UNNAMED:
             self.note("error", f"it claims {field.type.dims[0]:,} columns: they are read as one", field.name)
             return [(None, field.name)]
         return [(position, f"{field.name}[{position}]") for position in range(field.type.dims[0])]

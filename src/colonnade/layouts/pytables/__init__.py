@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from colonnade.layouts.contract import AnyRules, Candidate, Create, Describe, Edit, IndexHome, Layout, refuse_version
+from colonnade.layouts.contract import Candidate, Layout, in_folders
 from colonnade.layouts.records import tables as record_tables
 from colonnade.nodes import Group, attributes
-
-if TYPE_CHECKING:
-    from colonnade.layouts.conversion import Conversion
 
 __all__ = ["LAYOUT"]
 
@@ -34,52 +29,11 @@ def _further_attributes(group: Group) -> tuple[str, ...]:
     return (*record_tables.own_attributes(group), *pickled_names(group))
 
 
-def _reading() -> Describe:
-    from colonnade.layouts.pytables import describe
-
-    return describe
-
-
-def _indexes() -> IndexHome:
-    from colonnade.layouts.records import search as record_search
-
-    return record_search
-
-
-def _create(version: object, directory: bool) -> Create:
-    from colonnade.layouts.pytables.create import NewTable
-
-    refuse_version("pytables", version, directory)
-    return NewTable()
-
-
-def _edit() -> Edit:
-    from colonnade.layouts.pytables import write
-
-    return write
-
-
-def _conversion() -> Conversion:
-    from colonnade.layouts.pytables.convert import CONVERSION
-
-    return CONVERSION
-
-
-def _rules() -> AnyRules:
-    from colonnade.layouts.pytables.rules import RULES
-
-    return RULES
-
-
 LAYOUT = Layout(
     name="pytables",
     is_table=_is_table,
-    load_reading=_reading,
-    load_create=_create,
-    load_edit=_edit,
-    load_indexes=_indexes,
-    load_rules=_rules,
-    load_conversion=_conversion,
+    find=in_folders(__name__, "colonnade.layouts.records"),
+    creates_in="create",
     could_be=_could_be,
     is_of_datasets=True,
     group_attributes=record_tables.PYTABLES_ATTRIBUTES,

@@ -22,4 +22,4 @@ class PyTablesConversion(RecordConversion):
         ]
 
 
-CONVERSION = PyTablesConversion(record_tables.PYTABLES_ATTRIBUTES, ())
+PART = PyTablesConversion(record_tables.PYTABLES_ATTRIBUTES, ())

@@ -25,6 +25,7 @@ from colonnade.h5.datasets import DatasetPlan
 from colonnade.h5.datatypes import make_type
 from colonnade.h5.handles import create_dataset, create_group
 from colonnade.h5.links import move, unlink
+from colonnade.layouts.contract import refuse_version
 from colonnade.layouts.pytables.describe import seen_type
 from colonnade.layouts.records import tables as record_tables
 from colonnade.layouts.records.write import ElementWriter, MemberWriter
@@ -276,3 +277,12 @@ def _refuse_options(name: str, options: ColumnOptions) -> None:
                 feature=f"{option} in tables of PyTables",
                 column=name,
             )
+
+
+def new_table(version: object, directory: bool) -> NewTable:
+    """What writes a new table."""
+    refuse_version("pytables", version, directory)
+    return NewTable()
+
+
+PART = new_table

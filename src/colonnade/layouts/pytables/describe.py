@@ -13,13 +13,12 @@ from colonnade.layouts.records.tables import (
     member_columns,
     n_rows_of,
     open_column,
-    unread_attributes,
 )
 from colonnade.model import MICROSECONDS, SECONDS, Finding, StoredType, TableInfo
 from colonnade.nodes import Group, attributes
 from colonnade.nodes.paths import join_path
 
-__all__ = ["describe", "open_column", "unread_attributes"]
+__all__ = ["describe", "open_column"]
 
 _BYTE = StoredType("integer", 1, precision=8)
 _BOOLEAN = StoredType("boolean", 1, base=_BYTE, members=(("FALSE", 0), ("TRUE", 1)))

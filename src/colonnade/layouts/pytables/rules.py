@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from colonnade.layouts.pytables.describe import describe
 from colonnade.layouts.pytables.pickled import pickled_names
 from colonnade.layouts.records import tables as record_tables
-from colonnade.layouts.records.rules import RawRecords, RecordRules
+from colonnade.layouts.records.rules import RecordRules
+from colonnade.layouts.table_rules import DescribedTable
 from colonnade.model import Breach, Rule
 from colonnade.nodes.paths import join_path
 
 
-def rows_are_counted(table: RawRecords) -> Iterator[Breach]:
+def rows_are_counted(table: DescribedTable) -> Iterator[Breach]:
     """NROWS is the number of rows. PyTables goes by the dataset, other programs by the attribute."""
     counted = table.group.read_attribute(record_tables.NROWS)
     if counted is not None and counted != table.info.n_rows:
@@ -20,14 +21,14 @@ def rows_are_counted(table: RawRecords) -> Iterator[Breach]:
         yield Breach("warning", table.path, message, str(counted), str(table.info.n_rows))
 
 
-def nothing_is_pickled(table: RawRecords) -> Iterator[Breach]:
+def nothing_is_pickled(table: DescribedTable) -> Iterator[Breach]:
     """Attributes are values, not programs."""
     for name in pickled_names(table.group):
         message = "this attribute is a Python pickle, which is not loaded: a pickle may run any program"
         yield Breach("note", join_path(table.path, name), message, "a pickle", "a value of NumPy")
 
 
-RULES = RecordRules(
+PART = RecordRules(
     "P",
     "PyTables, File format",
     describe,

@@ -19,7 +19,6 @@ from colonnade.layouts.records.write import (
     detach_column,
     extend,
     note_pandas,
-    own_objects,
     rename_column,
     reorder_columns,
     replace_column,
@@ -32,7 +31,7 @@ from colonnade.nodes import EditableGroup, Group, attributes
 from colonnade.nodes.paths import editable, walk_groups
 
 __all__ = [
-    "attach_column", "check_can_change", "clear", "count_rows", "detach_column", "extend", "note_pandas", "own_objects",
+    "attach_column", "check_can_change", "clear", "count_rows", "detach_column", "extend", "note_pandas",
     "rename_column", "reorder_columns", "replace_column", "resume_column", "set_labels", "set_texts",
     "sparse_attributes",
 ]  # fmt: skip

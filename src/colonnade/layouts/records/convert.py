@@ -66,3 +66,6 @@ class RecordConversion(Conversion):
 
 def dataset_name(table: SourceTable) -> str:
     return record_tables.table_of(table.group).name
+
+
+PART = RecordConversion(record_tables.TABLE_ATTRIBUTES, ())

@@ -89,8 +89,3 @@ def field_texts(group: Group) -> dict[int, dict[str, str]]:
 def own_attributes(group: Group) -> tuple[str, ...]:
     """The names of attributes that describe members."""
     return tuple(name for name in group.attribute_names() if _OF_FIELD.fullmatch(name))
-
-
-def unread_attributes(group: Group) -> dict[str, object]:
-    owned = {*TABLE_ATTRIBUTES, *own_attributes(group)}
-    return {name: group.read_attribute(name) for name in group.attribute_names() if name not in owned}

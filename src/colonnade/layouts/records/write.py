@@ -255,10 +255,6 @@ def note_pandas(node: EditableNode | SparseDraft, note: str | None) -> None:
     """There are no such notes."""
 
 
-def own_objects(group: Group) -> set[str]:
-    return set()
-
-
 def clear(group: EditableGroup) -> None:
     """Remove the search indexes of the table; the dataset itself is removed by the caller."""
     home = home_of(group)
