@@ -50,7 +50,7 @@ def write_table_texts(group: EditableGroup, text: TableText) -> None:
 
 
 def write_order(group: EditableGroup, columns: Sequence[str]) -> None:
-    """Write the order of the columns; an empty one is no attribute."""
+    """Write the order of the columns; an empty one removes the attribute."""
     if columns:
         writing.write_texts(group, COLUMN_ORDER_NAME, columns)
     else:
