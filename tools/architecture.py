@@ -42,7 +42,7 @@ FLOORS: list[tuple[str, list[str]]] = [
     ("file", ["pager", "filters", "nodes", "format", "reader", "h5", "writing", "opening"]),
     ("data", ["sparse", "columns", "indexes"]),
     ("layouts", ["layouts", "exchange", "row_files"]),
-    ("verbs", ["query", "sorting", "edit", "checking"]),
+    ("verbs", ["query", "lists", "sorting", "edit", "checking"]),
     ("api", ["engines", "table", "anndata", "converting", "versions"]),
     ("doors", ["connect", "cli"]),
 ]

@@ -75,6 +75,7 @@ class Limits:
     distinct_values: int = 100_000  # of a column that are counted
     distinct_bytes: int = 64 << 20
     gathered_bytes: int = 256 << 20  # values kept for medians and quantiles; of more, those near them are read again
+    exploded_rows: int = 1 << 16  # whose lists are located together, for rows of elements
     counted_pairs: int = 1 << 22  # of group and value, whose rows are counted; more go to temporary files
 
     sorted_bytes: int = 256 << 20  # of rows that are sorted in memory; more go to temporary files

@@ -179,6 +179,8 @@ def behind(group: Any, name: bytes) -> Any:
 
 def attribute(node: Any, name: str) -> Any:
     held = node.attrs.get_id(name)
+    if held.get_type().get_class() == h5py.h5t.REFERENCE and held.get_type().get_size() != 8:
+        return held.get_type().encode(), held.shape  # the form of HDF5 1.12, which h5py does not read
     if h5py.check_ref_dtype(held.dtype) is None:
         image = np.zeros(held.shape, held.dtype)
         held.read(image)

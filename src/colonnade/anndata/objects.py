@@ -151,9 +151,10 @@ def arrow_frame(value: object, where: str) -> FrameParts | None:
     masked: dict[str, NaValue] = {}  # columns with a mask, even if no row is missing
     if isinstance(value, (Table, Query)):
         table = value if isinstance(value, Table) else value._table
-        refuse_broken(table)
-        masked = {column.name: _na_value(table, column.name) for column in table.info.members if column.is_masked}
-        labels, both, value = table.labels, set(table.columns), value.to_arrow()
+        if isinstance(table, Table):
+            refuse_broken(table)
+            masked = {column.name: _na_value(table, column.name) for column in table.info.members if column.is_masked}
+        labels, both, value = table.info.label_names, set(table.info.column_names), value.to_arrow()
     if isinstance(value, pa.RecordBatch):
         value = pa.table(value)
     if not isinstance(value, pa.Table):

@@ -162,13 +162,13 @@ def holds_targets(kind: pa.DataType) -> bool:
     return pa.types.is_struct(kind) and any(holds_targets(field.type) for field in kind)
 
 
-def holds_references(kind: pa.DataType) -> bool:
+def holds_stored_references(kind: pa.DataType) -> bool:
     """Whether values of this type hold references that are made, at any depth."""
     if isinstance(kind, ReferenceType):
         return True
     if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
-        return holds_references(kind.value_type)
-    return pa.types.is_struct(kind) and any(holds_references(field.type) for field in kind)
+        return holds_stored_references(kind.value_type)
+    return pa.types.is_struct(kind) and any(holds_stored_references(field.type) for field in kind)
 
 
 def items_of(array: pa.Array) -> pa.Array:

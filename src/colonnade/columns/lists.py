@@ -21,7 +21,7 @@ from colonnade import limits
 from colonnade.arrays import Float64s, Int64s, distinct
 from colonnade.columns.arrow_types import plain_array
 from colonnade.columns.decode import corrupt_row, decode
-from colonnade.columns.keys import Keys, Numbers
+from colonnade.columns.keys import Keys, NumberKeys, Numbers
 from colonnade.columns.mapping import plain_type
 from colonnade.columns.missing import Mask
 from colonnade.columns.raw import cut, refuse_unreadable, runs
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 ListOffsets = Int64s
 _MOST = 2**31 - 1  # the largest offset in an Arrow list array
+_LAST_OFFSET = 2**63 - 1
 _BYTES_OF_OFFSET = 4  # in an Arrow list array
 
 
@@ -78,7 +79,7 @@ class ListsDecoder(KeylessDecoder):
 
     def _parts(self, raw: ListSpans) -> tuple[np.ndarray, pa.Array]:
         """The offsets of the lists as Arrow has them, and their elements."""
-        self._check(raw)
+        check_spans(raw, self._values.column.n_rows)
         _refuse_unwritten(self._values, raw)
         lengths = raw.ends - raw.starts
         offsets = np.concatenate(([0], np.cumsum(lengths)))
@@ -99,15 +100,41 @@ class ListsDecoder(KeylessDecoder):
     def part(self, raw: ListSpans, begin: int, end: int) -> ListSpans:
         return ListSpans(raw.starts[begin:end], raw.ends[begin:end])
 
-    def _check(self, raw: ListSpans) -> None:
-        """Raise a CorruptError unless the lists follow each other inside the values."""
-        n_values = self._values.column.n_rows
-        wrong = (raw.starts < 0) | (raw.ends < raw.starts) | (raw.ends > n_values)
-        wrong[1:] |= raw.starts[1:] < raw.ends[:-1]
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            found = f"elements {raw.starts[row]} to {raw.ends[row]}"
-            raise corrupt_row(row, f"increasing offsets of at most {n_values}", found)
+
+def check_spans(raw: ListSpans, n_values: int) -> None:
+    """Raise a CorruptError unless the lists follow each other inside the values."""
+    wrong = (raw.starts < 0) | (raw.ends < raw.starts) | (raw.ends > n_values)
+    wrong[1:] |= raw.starts[1:] < raw.ends[:-1]
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        found = f"elements {raw.starts[row]} to {raw.ends[row]}"
+        raise corrupt_row(row, f"increasing offsets of at most {n_values}", found)
+
+
+class LengthsDecoder:
+    """Decodes offsets to the numbers of elements between them, of which there are `n_values`."""
+
+    def __init__(self, n_values: int) -> None:
+        self._n_values = n_values
+
+    def array(self, raw: ListSpans) -> pa.Array:
+        return pa.array(self.numbers(raw)[0])
+
+    def numbers(self, raw: ListSpans) -> tuple[Numbers, Mask | None]:
+        check_spans(raw, self._n_values)
+        return raw.ends - raw.starts, None
+
+    def keys(self, raw: ListSpans) -> Keys:
+        return NumberKeys(self.numbers(raw)[0], np.zeros(len(raw.starts), dtype=bool))
+
+    def key_array(self, raw: ListSpans) -> pa.Array:
+        return self.array(raw)
+
+    def values(self, keys: Keys) -> pa.Array:
+        return keys.array
+
+    def part(self, raw: ListSpans, begin: int, end: int) -> ListSpans:
+        return ListSpans(raw.starts[begin:end], raw.ends[begin:end])
 
 
 class TextsDecoder(ListsDecoder):
@@ -193,15 +220,32 @@ class ListsFetcher:
 
     def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         for first, last in cut(start, stop, self._column.grid.chunk_rows, self._column.type):
-            n_bytes = self._bytes_of(self.fetch(first, last - first))
-            for begin, end in runs(n_bytes, limits.now.piece_bytes):
+            spans = self.fetch(first, last - first)
+            flat = self._values.lists is None and bool((spans.ends >= spans.starts).all())
+            pieces = self._flat_pieces(spans) if flat else runs(self._bytes_of(spans), limits.now.piece_bytes)
+            for begin, end in pieces:
                 yield first + begin, first + end
+
+    def _flat_pieces(self, spans: ListSpans) -> Iterator[tuple[int, int]]:
+        """Ranges of lists that are read together: the offsets tell how many elements they have."""
+        most = max(1, limits.now.piece_bytes // max(self._values.column.type.size, 1))
+        at, n_lists = 0, len(spans.ends)
+        while at < n_lists:
+            end = int(np.searchsorted(spans.ends, min(int(spans.starts[at]) + most, _LAST_OFFSET), "right"))
+            end = min(max(at + 1, end), n_lists)
+            yield at, end
+            at = end
 
     def element_bytes(self, rows: Rows) -> Float64s:
         """The bytes that the elements of these rows take in memory, given increasing and distinct."""
         if isinstance(rows, range) and rows.step == 1:
             return self._bytes_of(self.fetch(rows.start, len(rows)))
         return self._bytes_of(self.take(np.asarray(rows)))
+
+    @property
+    def elements(self) -> ColumnReader:
+        """The reader of the elements of all lists, one after the other."""
+        return self._values
 
     def _bytes_of(self, spans: ListSpans) -> Float64s:
         """The bytes that the elements of each list take in memory, also of lists inside them; wrong offsets count as

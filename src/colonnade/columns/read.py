@@ -230,6 +230,19 @@ class ColumnReader:
             return None
         return cast("ListsFetcher", getattr(self._fetcher, "rows", self._fetcher))
 
+    def list_lengths(self) -> AnyOpened | None:
+        """How the lengths of the lists are read, as integers, without their elements; None for another column."""
+        form = self.column.row_form
+        if self.lists is None or not isinstance(form, Lists) or form.as_text or self.sources:
+            return None
+        from colonnade.columns.lists import LengthsDecoder
+        from colonnade.columns.masked import MaskedDecoder
+
+        lengths = LengthsDecoder(self.lists.elements.column.n_rows)
+        is_masked = isinstance(self.column.form, Masked)
+        decoder = cast("Decoder[Fetched]", MaskedDecoder(lengths) if is_masked else lengths)
+        return Opened(self._fetcher, decoder)
+
     @property
     def is_open_to_rows(self) -> bool:
         """Whether the key of a row can be read without the rest of its chunk."""
@@ -312,6 +325,15 @@ class ColumnReader:
     def is_coded_text(self) -> bool:
         """Whether these are strings stored by categories."""
         return self.column.categories is not None and bool(pa.types.is_string(self.kind))
+
+    def with_rows(self, n_rows: int, opened: AnyOpened) -> ColumnReader:
+        """A reader of rows that are made from those of this column: as many, and read as given."""
+        reader = copy(self)
+        reader.column = replace(self.column, n_rows=n_rows, storage="virtual", form=self.column.form)
+        reader._fetcher, reader._decoder = opened
+        reader.sources, reader.n_threads = self.sources or (self,), opened.fetcher.n_threads
+        reader.members, reader._numbers, reader._lenient = None, None, None
+        return reader
 
     def by_value(self) -> ColumnReader:
         """A reader of the same rows whose keys sort like the values; codes of strings stored by categories do not."""

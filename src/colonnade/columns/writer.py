@@ -578,7 +578,7 @@ class ColumnWriter:
                 self._refuse_missing_without_fill(self._form, values)
             if self._numbers is not None or (self._resumed and self._is_held_by_enum(values)):
                 return self._form
-            if self._resumed and holds_codes(self._form.stored, len(self._coder.values)):
+            if self._resumed and holds_codes(self._form.stored, len(self._coder.values)) and not self._fill_is_a_code():
                 return self._form
             marked = has_missing or self._form.fill is not None  # in existing rows
             return self._code_form(self._coder.values, marked)
@@ -589,6 +589,13 @@ class ColumnWriter:
             asked_fill(self._options, form, self.name)
             return form
         return self._suit_fill(form, values)
+
+    def _fill_is_a_code(self) -> bool:
+        """Whether the fill of the codes is the code of a category now: other programs choose fills other than -1."""
+        form = self._form
+        if form.fill is None or form.stored.kind != "integer" or self._coder is None:
+            return False
+        return 0 <= int(np.frombuffer(form.fill, dtype=memory_dtype(form.stored))[0]) < len(self._coder.values)
 
     def _is_held_by_enum(self, values: pa.Array) -> bool:
         """Whether the enum of an existing column has a member for every category, and for missing rows if needed."""

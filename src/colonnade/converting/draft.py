@@ -9,7 +9,7 @@ from colonnade.anndata.objects import refuse_broken
 from colonnade.columns.mapping import implied_units
 from colonnade.converting.rows import rows_of
 from colonnade.dataclass import dataclass, replace
-from colonnade.edit.create import Draft, TableOptions, prepare
+from colonnade.edit.create import Draft, ReferenceForm, TableOptions, prepare
 from colonnade.errors import DataError, UsageError
 from colonnade.layouts import Layout, named_layout
 from colonnade.layouts.conversion import (
@@ -33,6 +33,7 @@ class LayoutOptions(TypedDict):
 
     version: str | None
     directory: bool
+    references: ReferenceForm
 
 
 @dataclass

@@ -16,6 +16,7 @@ from colonnade.converting.draft import LayoutOptions, TableDraft, draft_table, s
 from colonnade.converting.indexes import indexes_of
 from colonnade.converting.references import refer_to_tables
 from colonnade.dataclass import dataclass
+from colonnade.edit.create import ReferenceForm, check_references
 from colonnade.edit.sparse_copy import MovingArrays
 from colonnade.errors import UsageError
 from colonnade.h5.copying import copy_file
@@ -63,6 +64,7 @@ def convert(
     layout: str | None = None,
     version: str | None = None,
     directory: bool = False,
+    references: ReferenceForm = "object",
     overwrite: bool = False,
     progress: Progress | None = None,
     table: str | None = None,
@@ -77,12 +79,12 @@ def convert(
 
     From HDF5 to HDF5, every table is written in another layout, and everything else is copied unchanged.
     layout: "hep001", "h5col", "anndata", "artifactdb", "pytables", "pandas" or "compound"; by the suffix of the target
-    when not given (.h5ad and .h5mu: "anndata"). version, directory: of "artifactdb", as for `write`; a directory takes
-    the only table of a file that holds nothing else. Data frames in mappings (obsm, uns) are elements, and are copied.
-    What the layout cannot hold is refused by name, and no new file is written. Rows are streamed: memory does not grow
-    with them. Categories and their order, row labels, nullable types, missing rows and attributes come back exactly on
-    the way back. Search indexes are rebuilt with the same kinds, columns and options; one that cannot be rebuilt is
-    reported in `notes` of the result.
+    when not given (.h5ad and .h5mu: "anndata"). references: of "h5col", as for `write`. version, directory: of
+    "artifactdb", as for `write`; a directory takes the only table of a file that holds nothing else. Data frames in
+    mappings (obsm, uns) are elements, and are copied. What the layout cannot hold is refused by name, and no new file
+    is written. Rows are streamed: memory does not grow with them. Categories and their order, row labels, nullable
+    types, missing rows and attributes come back exactly on the way back. Search indexes are rebuilt with the same
+    kinds, columns and options; one that cannot be rebuilt is reported in `notes` of the result.
 
     format, source_format: "hdf5", "csv", "tsv", "jsonl", "arrow", "arrows" or "parquet"; by default chosen by suffixes
     (.h5, .csv, .csv.gz, .jsonl, .parquet and so on). table: which table of an HDF5 source, or the name of the one in
@@ -125,7 +127,8 @@ def convert(
         raise UsageError(f"cannot write {path}: {path.suffix} is not the suffix of a known format. Give it (--format)")
     into = _directory_layout() if directory and layout is None else _layout(target, layout)
     named_layout(into).create(version, directory)  # refuses what the layout does not have
-    options: LayoutOptions = {"version": version, "directory": directory}
+    check_references(references, named_layout(into))
+    options: LayoutOptions = {"version": version, "directory": directory, "references": references}
     asked = dict(source_layouts or {})
     if path.exists() and not overwrite:
         raise UsageError(f"{path} already exists (overwrite=True, or --force, replaces it)")

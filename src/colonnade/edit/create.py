@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from colonnade import limits
+from colonnade import limits, writing
 from colonnade.columns.mapping import implied_units, plain_type
 from colonnade.columns.sectioned import SparseColumnWriter
 from colonnade.columns.writer import WrittenColumn
@@ -37,6 +37,8 @@ from colonnade.nodes.paths import editable, group_at, join_path
 from colonnade.sparse.draft import SparseDraft
 
 WriteMode = Literal["error", "replace"]
+ReferenceForm = Literal["object", "standard"]
+"""The type of references that a table is written with: that of every HDF5, or H5T_STD_REF of HDF5 1.12."""
 FIRST_ROWS_BYTES = 64 << 20
 FEWEST_CHUNK_ROWS = 1024
 LONGEST_TEXT = 60_000
@@ -60,6 +62,7 @@ class Draft:
     text: TableText
     large_attributes: bool
     index: dict[str, list[str]] = field(default_factory=dict)
+    references: ReferenceForm = "object"
 
     @property
     def names(self) -> list[str]:
@@ -87,12 +90,25 @@ class TableOptions:
     directory: bool = False
     anndata: bool | Literal["0.7"] = False
     allow_reserved: bool = False
+    references: ReferenceForm = "object"
 
     def __post_init__(self) -> None:
         for option in ("title", "description", "units_vocabulary"):
             text = getattr(self, option)
             if text is not None and not isinstance(text, str):
                 raise UsageError(f"{option} must be a string, not {text!r}", option=option)
+        check_references(self.references, named_layout(self.layout))
+
+
+def check_references(references: object, layout: Layout) -> None:
+    """Refuse a type of references that there is not, or that a layout cannot have."""
+    if references not in ("object", "standard"):
+        raise UsageError(f'references must be "object" or "standard", not {references!r}', option="references")
+    if references == "standard" and layout.standard_references is None:
+        raise UsageError(
+            f'layout {layout.name!r} has no references="standard": leave it out, or choose layout="h5col"',
+            option="references",
+        )
 
 
 def prepare(data: object, options: TableOptions) -> Draft:
@@ -143,6 +159,7 @@ def prepare(data: object, options: TableOptions) -> Draft:
         large_attributes=large
         or any(len((text or "").encode()) > LONGEST_TEXT for text in (options.title, options.description)),
         index=_index_kinds(options.index or {}, known),
+        references=options.references,
     )
 
 
@@ -291,8 +308,8 @@ def create(
     target = TablePath(root, path, mode, draft)
     complete = False
     try:
-        columns, labels = _fill(target.open(), draft, progress)
-        group = target.settle()
+        columns, labels = _fill(_with_references(target.open(), draft), draft, progress)
+        group = _with_references(target.settle(), draft)
         _note_pandas(group, draft, (*columns, *labels))
         draft.creation.complete_group(group, columns, labels, draft.text)
         table = make_face(group, target.path, draft.layout, draft.face) if draft.face else target.path
@@ -302,6 +319,13 @@ def create(
             target.remove()
     drafts = [(join_path(path, column.name), column.draft) for column in columns]
     return table, [(where, sparse) for where, sparse in drafts if sparse is not None]
+
+
+def _with_references(group: EditableGroup, draft: Draft) -> EditableGroup:
+    """The group of a new table, with the attribute that names the type of its references."""
+    if draft.references == "standard" and draft.layout.standard_references is not None:
+        writing.write_text(group, draft.layout.standard_references, "standard")
+    return group
 
 
 def _note_pandas(group: EditableGroup, draft: Draft, columns: Iterable[WrittenColumn]) -> None:

@@ -12,7 +12,7 @@ from colonnade import writing
 from colonnade.columns.arrow_types import (
     ReferenceType,
     TargetType,
-    holds_references,
+    holds_stored_references,
     holds_targets,
     items_of,
     with_items,
@@ -53,7 +53,7 @@ class ReferenceMaker:
     def _refuse_strangers(self, array: pa.Array, name: str, first_row: int) -> None:
         """Refuse references that lead to no object of the file: they were read from another."""
         kind = array.type
-        if not holds_references(kind):
+        if not holds_stored_references(kind):
             return
         if isinstance(kind, ReferenceType):
             for row, data in enumerate(array.storage.to_pylist()):

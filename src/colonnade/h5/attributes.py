@@ -33,6 +33,7 @@ from colonnade.nodes.elements import is_shown_as_stored
 from colonnade.nodes.paths import decode_name, encode_name
 from colonnade.nodes.protocols import Attribute
 from colonnade.reader.files import ReadFile
+from colonnade.reader.nodes import ReadNode
 from colonnade.stored_dtypes import memory_dtype
 
 LARGEST_IN_HEADER = 60_000
@@ -131,15 +132,15 @@ def write_integers(node: NodeHandle, name: str, numbers: Sequence[int], dtype: s
     _replace(node, name, h5t.py_create(value.dtype), h5s.create_simple((len(value),)), value)
 
 
-def write_reference(node: NodeHandle, name: str, target: NodeHandle) -> None:
-    """Write one scalar object reference."""
-    _write_references(node, name, [target], h5s.create(h5s.SCALAR))
+def write_reference(node: NodeHandle, name: str, target: NodeHandle, as_standard: bool = False) -> None:
+    """Write one scalar object reference. as_standard: of the type H5T_STD_REF, also if it replaces one of that type."""
+    _write_references(node, name, [target], h5s.create(h5s.SCALAR), as_standard)
 
 
-def write_references(node: NodeHandle, name: str, targets: Iterable[NodeHandle]) -> None:
-    """Write a 1-D array of object references."""
+def write_references(node: NodeHandle, name: str, targets: Iterable[NodeHandle], as_standard: bool = False) -> None:
+    """Write a 1-D array of object references, of the type H5T_STD_REF as `write_reference` does."""
     listed = list(targets)
-    _write_references(node, name, listed, h5s.create_simple((len(listed),)))
+    _write_references(node, name, listed, h5s.create_simple((len(listed),)), as_standard)
 
 
 def add_reference(node: NodeHandle, name: str, target: NodeHandle) -> None:
@@ -155,7 +156,29 @@ def remove_reference(node: NodeHandle, name: str, gone: int | None) -> None:
     _write_listed(node, name, left, h5s.create_simple((len(left),)))
 
 
-def _write_references(node: NodeHandle, name: str, targets: list[NodeHandle], space: h5s.SpaceID) -> None:
+def holds_standard_references(node: NodeHandle, name: str) -> bool:
+    """Whether an attribute holds references of the type H5T_STD_REF, of HDF5 1.12."""
+    stored = stored_form(node, name)
+    return stored is not None and is_shown_as_stored(stored[0])
+
+
+def write_standard_references(
+    node: NodeHandle, name: str, targets: Sequence[NodeHandle | None], space: h5s.SpaceID
+) -> None:
+    """Write object references of the type H5T_STD_REF; None is a null one."""
+    key = encode_name(name)
+    check_fits(node, name, 18 * len(targets))
+    if h5a.exists(node, key):
+        h5a.delete(node, key)
+    capi.write_object_references(node, key, targets, space)
+
+
+def _write_references(
+    node: NodeHandle, name: str, targets: list[NodeHandle], space: h5s.SpaceID, as_standard: bool
+) -> None:
+    if as_standard or holds_standard_references(node, name):
+        write_standard_references(node, name, targets, space)
+        return
     _write_listed(node, name, [h5r.create(target, b".", h5r.OBJECT) for target in targets], space)
 
 
@@ -318,6 +341,17 @@ def read_addresses(node: NodeHandle, name: str) -> list[int]:
     except hdf5_errors():
         return []
     return [int(where) for where in found.reshape(-1)]
+
+
+def standard_addresses(node: NodeHandle, name: str) -> list[int | None]:
+    """Where references of the type H5T_STD_REF lead, 0 for a null one; None for those that do not lead to an object of
+    this file."""
+    source = raw_bytes(node)
+    if source is None:
+        return [None]
+    file = ReadFile(open_file(source), source, open_file_of(node), None, lambda _path, _target: None)
+    opened = file.node(file.file.at(h5o.get_info(node).addr), "?")
+    return opened.standard_addresses(name) if isinstance(opened, ReadNode) else [None]
 
 
 def _addresses_in_bytes(node: NodeHandle, name: str) -> list[int]:

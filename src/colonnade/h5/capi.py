@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NoReturn
 
@@ -59,6 +60,9 @@ _OPEN_AT = _bind("H5Oopen_by_addr", _HID, ctypes.c_uint64, gives=_HID)
 _OPEN_REFERENCE = _bind("H5Rdereference2", _HID, _HID, ctypes.c_int, ctypes.c_void_p, gives=_HID)
 _GET_REGION = _bind("H5Rget_region", _HID, ctypes.c_int, ctypes.c_void_p, gives=_HID)
 _CREATE_REFERENCE = _bind("H5Rcreate", ctypes.c_void_p, _HID, ctypes.c_char_p, ctypes.c_int, _HID)
+_CREATE_NEW_REFERENCE = _bind("H5Rcreate_object", _HID, ctypes.c_char_p, _HID, ctypes.c_void_p)
+_DESTROY_NEW_REFERENCE = _bind("H5Rdestroy", ctypes.c_void_p)
+_NEW_REFERENCE_SIZE = 64  # of an H5R_ref_t in memory
 _ADD_DATATYPE_PATH = _bind("H5Padd_merge_committed_dtype_path", _HID, ctypes.c_char_p)
 _GET_VFD_HANDLE = _bind("H5Fget_vfd_handle", _HID, _HID, ctypes.POINTER(ctypes.c_void_p))
 _FILENO: Any = getattr(ctypes.CDLL(None) if sys.platform != "win32" else ctypes.CDLL("ucrtbase"), "fileno", None)
@@ -188,6 +192,31 @@ def create_attribute_like(attribute: h5a.AttrID, target: NodeHandle, type_id: h5
             raise _failure("create the attribute")
         created: h5a.AttrID = h5i.wrap_identifier(made)
         return created
+
+
+def write_object_references(
+    node: NodeHandle, name: bytes, targets: Sequence[NodeHandle | None], space: h5s.SpaceID
+) -> None:
+    """A new attribute of object references in the form of HDF5 1.12; None for a null one."""
+    with phil:
+        memory = (ctypes.c_char * (_NEW_REFERENCE_SIZE * max(len(targets), 1)))()
+        first, kind = ctypes.addressof(memory), _HID.in_dll(_LIBRARY, "H5T_STD_REF_g").value
+        present = {
+            first + _NEW_REFERENCE_SIZE * number: node for number, node in enumerate(targets) if node is not None
+        }
+        attribute = -1
+        try:
+            for address, target in present.items():
+                if _CREATE_NEW_REFERENCE(target.id, b".", 0, address) < 0:
+                    raise _failure("make the reference")
+            attribute = _CREATE_ATTRIBUTE(node.id, name, kind, space.id, 0, 0)
+            if attribute < 0 or _WRITE_ATTRIBUTE(attribute, kind, first) < 0:
+                raise _failure("write the references")
+        finally:
+            for address in present:
+                _DESTROY_NEW_REFERENCE(address)
+            if attribute >= 0:
+                h5i.wrap_identifier(attribute)  # closed when it is dropped
 
 
 def open_at(file: NodeHandle, address: int) -> DatasetHandle:

@@ -22,7 +22,13 @@ from h5py import h5a, h5d, h5g, h5l, h5o, h5p, h5s, h5t
 
 from colonnade.errors import UnsupportedError
 from colonnade.h5 import capi
-from colonnade.h5.attributes import elements, open_attributes, write_elements
+from colonnade.h5.attributes import (
+    elements,
+    open_attributes,
+    standard_addresses,
+    write_elements,
+    write_standard_references,
+)
 from colonnade.h5.datatypes import describe_type, memory_type
 from colonnade.h5.filters import creation_list
 from colonnade.h5.handles import LibraryDataset, LibraryGroup
@@ -147,8 +153,17 @@ class _Copy:
         for holder in _holders(node):
             stored = describe_type(holder.get_type())
             if is_shown_as_stored(stored):
-                raise _refusal(where, "it holds references in the form of HDF5 1.12")
+                self._check_standard(where, node, holder)
+                self._has_references = True
             self._has_references = self._has_references or has_references(stored)
+
+    def _check_standard(self, where: str, node: NodeHandle, holder: h5a.AttrID | h5d.DatasetID) -> None:
+        """Refuse references in the form of HDF5 1.12 but those in attributes that lead to objects of this file."""
+        if isinstance(holder, h5d.DatasetID):
+            raise _refusal(where, "it holds references in the form of HDF5 1.12")
+        name = decode_name(holder.name)
+        if None in standard_addresses(node, name):
+            raise _refusal(where, f"its attribute {name!r} refers to another file, a region or an attribute")
 
     def _copy_datatype(self, group: GroupHandle, child: Child) -> None:
         if _TYPES.encode() not in self._target:
@@ -251,15 +266,25 @@ class _Copy:
     def _complete(self, path: bytes, places: NewPlaces) -> None:
         source, target = h5o.open(self._source, path), h5o.open(self._target, path)
         for attribute in open_attributes(source):
-            self._copy_attribute(attribute, target, places)
+            self._copy_attribute(source, attribute, target, places)
         if not isinstance(source, h5d.DatasetID) or not isinstance(target, h5d.DatasetID):
             return
         if has_references(describe_type(source.get_type())):
             _copy_elements(source, target, places)
 
-    def _copy_attribute(self, attribute: h5a.AttrID, target: NodeHandle, places: NewPlaces) -> None:
+    def _copy_standard(self, source: NodeHandle, attribute: h5a.AttrID, target: NodeHandle, places: NewPlaces) -> None:
+        """Make references in the form of HDF5 1.12 again, to the copies of what they lead to."""
+        name = decode_name(attribute.name)
+        paths = [None if address is None else self._paths.get(address) for address in standard_addresses(source, name)]
+        nodes = [None if path is None else h5o.open(self._target, encode_name(path)) for path in paths]
+        write_standard_references(target, name, nodes, attribute.get_space())
+
+    def _copy_attribute(self, source: NodeHandle, attribute: h5a.AttrID, target: NodeHandle, places: NewPlaces) -> None:
         """Copy an attribute that the new object lacks, and turn the references of one that it has."""
         stored = describe_type(attribute.get_type())
+        if is_shown_as_stored(stored):
+            self._copy_standard(source, attribute, target, places)
+            return
         if h5a.exists(target, attribute.name):
             if not has_references(stored):
                 return

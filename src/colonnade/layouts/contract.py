@@ -344,6 +344,7 @@ class Layout:
     is_of_datasets: bool = False  # its tables are datasets, which `is_table` is given as `DatasetTable`
     index_revision: IndexRevision = "april"  # how search indexes are stored
     names_are_links: bool = True  # the name of a column is also its link name in the group
+    standard_references: str | None = None  # the attribute of tables with references of H5T_STD_REF
 
     def can_read(self, group: Group) -> bool:
         """Whether a group can be read as a table of the layout when it is asked for."""

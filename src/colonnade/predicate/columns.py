@@ -126,13 +126,13 @@ class Expression:
         """
         return StartsWith(self._subject, _text(text, "startswith"))
 
-    def contains(self, text: str | bytes) -> Predicate:
-        """The string contains `text`.
+    def contains(self, value: object) -> Predicate:
+        """The string contains a string; of a list column: an element of the list equals the value.
 
         >>> str(cn.col("label").contains("uo"))
         "label contains 'uo'"
         """
-        return Contains(self._subject, _text(text, "contains"))
+        return Contains(self._subject, _value(value, self._subject))
 
     def like(self, pattern: str) -> Predicate:
         """The string matches a pattern, in which % matches any string and _ one character.
@@ -270,6 +270,14 @@ class Expression:
         'length(label)'
         """
         return self._call("length")
+
+    def len(self) -> Expression:
+        """The number of items of a list; the same as `length`.
+
+        >>> str(cn.col("hits").len() > 2)
+        'length(hits) > 2'
+        """
+        return self.length()
 
     def year(self) -> Expression:
         """The year of a time or date.

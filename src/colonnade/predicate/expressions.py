@@ -27,6 +27,7 @@ MAX_ROUND_DIGITS = 300  # of round(x, digits), before or after the point
 
 SCALAR_FUNCTIONS = ("abs", "round", "floor", "ceil", "lower", "upper", "length",
                     "year", "month", "day", "hour", "minute", "second", "weekday")  # fmt: skip
+OTHER_NAMES = {"len": "length"}  # of functions, in text
 COMPARING = tuple(TURNED)
 # How strongly operators bind: a call in text needs no parentheses inside one that binds less.
 _STRENGTH: dict[str, int] = {

@@ -16,6 +16,7 @@ from typing import NamedTuple, NoReturn
 
 from colonnade.errors import PredicateError, nearest_names
 from colonnade.predicate.expressions import (
+    OTHER_NAMES,
     SCALAR_FUNCTIONS,
     ColumnTerm,
     LiteralTerm,
@@ -153,7 +154,7 @@ class OperandReader:
         elif token.word == "(":
             waiting.append(_Waiting("(", 0, self.take(), n_before))
         elif self.is_function(token):
-            if token.word not in SCALAR_FUNCTIONS:
+            if OTHER_NAMES.get(token.word, token.word) not in SCALAR_FUNCTIONS:
                 raise self.unknown_function(token)
             waiting.append(_Waiting("function", 0, self.take(), n_before))
             self.take()
@@ -164,7 +165,17 @@ class OperandReader:
         return True
 
     def unknown_function(self, token: Token) -> PredicateError:
-        known = (*SCALAR_FUNCTIONS, "startswith", "contains", "matches", "is_missing", "is_nan")
+        known = (
+            *SCALAR_FUNCTIONS,
+            *OTHER_NAMES,
+            "startswith",
+            "contains",
+            "matches",
+            "is_missing",
+            "is_nan",
+            "any",
+            "all",
+        )
         return self.error(token, f"a function ({', '.join(nearest_names(token.word, known) or known)})")
 
     def close(self, terms: list[Term], waiting: list[_Waiting], least: int) -> None:
@@ -187,7 +198,8 @@ class OperandReader:
         waiting.pop()
         if opened.sign == "function":
             arguments, terms[opened.n_before :] = terms[opened.n_before :], []
-            terms.append(self.call(opened.token.word, arguments, opened.token))
+            function = OTHER_NAMES.get(opened.token.word, opened.token.word)
+            terms.append(self.call(function, arguments, opened.token))
         return False
 
     def call(self, function: str, arguments: Sequence[Term], token: Token) -> Term:

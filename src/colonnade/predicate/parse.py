@@ -4,9 +4,10 @@
     leaf        = column | comparison | operand [not] test | function
     comparison  = operand == operand | value <= operand < value ...            == != < <= > >=, = and <>
     test        = in (value, ...) | between value and value | like text | matches text | startswith text
-                | contains text | is [not] missing | is [not] nan                          null and none: missing
-    function    = startswith(operand, text) | contains(operand, text) | matches(operand, text)
+                | contains value | is [not] missing | is [not] nan                          null and none: missing
+    function    = startswith(operand, text) | contains(operand, value) | matches(operand, text)
                 | is_missing(operand) | is_nan(operand)
+                | any(whole) | all(whole)                                of the elements of a list column
     operand     = column | value | what is computed from them: see `predicate.operands`
     column      = name | a.b | `any name` | "any name"
     value       = 1 | -1.5e3 | nan | inf | true | false | 'text' | "text" | x'00ff'    a quote inside is doubled
@@ -57,6 +58,7 @@ from colonnade.predicate.tree import (
     compared,
 )
 
+_OF_ELEMENTS = ("any", "all")
 _AND, _OR, _NOT = ("and", "&", "&&"), ("or", "|", "||"), ("not", "~", "!")
 _COMPARISONS: dict[str, Operator] = {
     "==": "==", "=": "==", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
@@ -130,6 +132,7 @@ class _Group:
     """What was read since a parenthesis opened: parts joined with `or`; the last one still collects its `and`s."""
 
     opened: Token | None
+    of_elements: Token | None = None  # the word any or all before the parenthesis
     nots: int = 0  # read, and not yet applied to the part that follows
     ands: list[Predicate] = field(default_factory=list)
     ors: list[Predicate] = field(default_factory=list)
@@ -170,11 +173,13 @@ class _Parser(OperandReader):
 
     def read_part(self) -> None:
         """A leaf, with the nots and parentheses that open before it."""
-        while self.next.word in _NOT or (self.next.word == "(" and not self.opens_operand()):
+        while self.next.word in _NOT or self.opens_elements() or (self.next.word == "(" and not self.opens_operand()):
             token = self.take()
             self.check_depth(token)
             if token.word == "(":
                 self.groups.append(_Group(token))
+            elif token.word in _OF_ELEMENTS:
+                self.groups.append(_Group(self.take(), token))
             else:
                 self.groups[-1].nots += 1
         start = self.next.start
@@ -182,6 +187,10 @@ class _Parser(OperandReader):
         for part in leaf.leaves():
             self.positions.note(part, start)
         self.groups[-1].add(leaf)
+
+    def opens_elements(self) -> bool:
+        """Whether a test of the elements of lists begins here: any or all, and a parenthesis."""
+        return self.is_function(self.next) and self.next.word in _OF_ELEMENTS
 
     def opens_operand(self) -> bool:
         """Whether the parenthesis that is next belongs to an operand: by what follows the one that closes it."""
@@ -200,7 +209,17 @@ class _Parser(OperandReader):
             self.at -= 1
             raise self.error(self.next, "and, or, or the end of the text: no parenthesis is open")
         group = self.groups.pop()
-        self.groups[-1].add(group.whole())
+        token = group.of_elements
+        if token is None:
+            self.groups[-1].add(group.whole())
+            return
+        try:
+            part = group.whole().any() if token.word == "any" else group.whole().all()
+        except PredicateError as error:
+            error.text, error.position = self.text, token.start
+            raise
+        self.positions.note(part, token.start)
+        self.groups[-1].add(part)
 
     def read_joint(self) -> None:
         if self.accept(*_OR):
@@ -321,7 +340,7 @@ class _Parser(OperandReader):
         return StartsWith(subject, self.literal((str, bytes), "a string in quotes after startswith"))
 
     def contains(self, subject: Subject) -> Leaf:
-        return Contains(subject, self.literal((str, bytes), "a string in quotes after contains"))
+        return Contains(subject, self.value(subject, "contains"))
 
     def function(self) -> Leaf:
         """A test written as a function of an operand."""

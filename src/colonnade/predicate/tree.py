@@ -10,9 +10,9 @@ greater than anything.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from colonnade.dataclass import dataclass, replace
 from colonnade.errors import PredicateError
@@ -33,6 +33,7 @@ from colonnade.predicate.literals import MAX_DIGITS, has_too_many_digits, value_
 
 # Limits of every predicate, however it was built: one that is too expensive to evaluate is refused immediately.
 MAX_LEVELS = 120  # of and, or, not inside each other: str(), pickle, copy and others recurse
+_LEVELS_OF_ELEMENTS = 3  # how many of these a test of elements counts for: a leaf, its term, and the predicate inside
 MAX_PATTERN = 10_000  # characters of a `like` pattern
 MAX_WILDCARDS = 100  # `%` of a `like` pattern: each multiplies the work
 MAX_REGULAR_EXPRESSION = 1_000  # characters of a `matches` pattern
@@ -70,6 +71,22 @@ class Predicate:
             "and, or, not; write a range as col('x').between(3, 5)",
             text=str(self),
         )
+
+    def any(self) -> Predicate:
+        """True for an element of the list: `(col("x") > 3).any()`, in text `any(x > 3)`. False for an empty list.
+
+        >>> str((cn.col("x") > 3).any())
+        'any(x > 3)'
+        """
+        return OfElements(ElementsTerm("any", self))
+
+    def all(self) -> Predicate:
+        """True for all elements of the list: `(col("x") > 3).all()`, in text `all(x > 3)`. True for an empty list.
+
+        >>> str((cn.col("x") > 3).all())
+        'all(x > 3)'
+        """
+        return OfElements(ElementsTerm("all", self))
 
     def leaves(self) -> Iterator[Leaf]:
         """Every leaf, from left to right.
@@ -253,9 +270,12 @@ class StartsWith(Leaf):
 
 @dataclass(frozen=True, slots=True)
 class Contains(Leaf):
-    """The string contains `text`."""
+    """The string contains `text`, or an element of the list equals it."""
 
-    text: str | bytes
+    text: object
+
+    def __post_init__(self) -> None:
+        check_number(self.text, self.column)
 
     def __str__(self) -> str:
         return f"{self._name} contains {value_text(self.text)}"
@@ -328,6 +348,50 @@ class TruthTerm(Term):
         return str(self.predicate)
 
 
+@dataclass(frozen=True, slots=True)
+class ElementsTerm(Term):
+    """Whether a predicate is true for any, or for all, of the elements of a list column.
+
+    In the predicate, the column stands for one element. The fields of lists of structs are `hits.x` or `hits['x']`.
+    """
+
+    how: Literal["any", "all"]
+    predicate: Predicate
+    levels: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not any(True for _ in columns_in(self)):
+            raise PredicateError(f"{self.how} takes a test of a list column, such as x > 3")
+        inside = max((getattr(part, "levels", 0) for part in (self.predicate, *self.parts)), default=0)
+        levels = inside + _LEVELS_OF_ELEMENTS
+        if levels > MAX_LEVELS:
+            raise PredicateError(f"cannot test elements of elements: nested more than {MAX_LEVELS} levels deep")
+        object.__setattr__(self, "levels", levels)
+
+    @property
+    def parts(self) -> tuple[Term, ...]:
+        return tuple(term_of(leaf.column) for leaf in self.predicate.leaves())
+
+    def with_definitions(self, definitions: Mapping[str, Term]) -> Term:
+        return ElementsTerm(self.how, with_definitions(self.predicate, definitions))
+
+    def __str__(self) -> str:
+        return f"{self.how}({self.predicate})"
+
+
+@dataclass(frozen=True, slots=True)
+class OfElements(Leaf):
+    """A test of the elements of lists: `column` is an ElementsTerm. Unknown where the list is missing."""
+
+    @property
+    def levels(self) -> int:
+        """How deep predicates are nested in it."""
+        return getattr(self.column, "levels", 0)
+
+    def __str__(self) -> str:
+        return str(self.column)
+
+
 def column_of(subject: Subject) -> str | None:
     """The name of the column that is tested; None for an expression."""
     return subject if isinstance(subject, str) else None
@@ -341,6 +405,16 @@ def check_number(value: object, subject: Subject) -> None:
             f"the point. Compare it with a number that the column can hold",
             column=column_of(subject),
         )
+
+
+def with_leaves(predicate: Predicate, change: Callable[[Leaf], Leaf]) -> Predicate:
+    """The predicate with other leaves: what a function gives for each."""
+    if isinstance(predicate, Not):
+        return Not(with_leaves(predicate.part, change))
+    if isinstance(predicate, (And, Or)):
+        return type(predicate)(tuple(with_leaves(part, change) for part in predicate.parts))
+    assert isinstance(predicate, Leaf)  # the fourth kind of predicate
+    return change(predicate)
 
 
 def with_definitions(predicate: Predicate, definitions: Mapping[str, Term]) -> Predicate:

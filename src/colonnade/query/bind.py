@@ -51,6 +51,7 @@ from colonnade.predicate.tree import (
     Like,
     Matches,
     Not,
+    OfElements,
     Or,
     Predicate,
     StartsWith,
@@ -377,7 +378,7 @@ class _LeafBinder:
             return Among(tuple(sorted({k for value in leaf.values for k in self._points(value, kind, dtype)})))
         if isinstance(leaf, IsNan):
             return NotANumber() if pa.types.is_floating(kind) else NOTHING
-        if isinstance(leaf, Comparison):
+        if isinstance(leaf, (Comparison, OfElements)):
             return Among((1,))
         return self._text_test(kind)
 

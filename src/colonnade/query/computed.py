@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +24,8 @@ from colonnade.columns.read import ColumnReader, opaque
 from colonnade.dataclass import dataclass
 from colonnade.errors import PredicateError, UnknownColumn, rows_as
 from colonnade.model import ColumnInfo, Masked, Plain
-from colonnade.predicate.expressions import ColumnTerm, Subject, Term, columns_in, term_of
-from colonnade.predicate.tree import Not, Predicate, TruthTerm
+from colonnade.predicate.expressions import CallTerm, ColumnTerm, Subject, Term, columns_in, term_of
+from colonnade.predicate.tree import ElementsTerm, Not, Predicate, TruthTerm
 from colonnade.query.bind import bind
 from colonnade.query.evaluate import evaluate
 from colonnade.query.match import true_rows
@@ -51,6 +52,8 @@ class ReadOperand:
 
 
 SomeRows = range | RowNumbers
+Compute = Callable[[Mapping[Term, pa.Array]], pa.Array]
+"""Computes the values of some rows from those of the operands."""
 
 
 class ComputedFetcher:
@@ -96,6 +99,11 @@ class ComputedFetcher:
 
 def _computes(term: Term, operands: Mapping[Term, ReadOperand]) -> Callable[[SomeRows], pa.Array]:
     """What computes the values of an expression."""
+    return _computed_by(partial(evaluate, term), operands)
+
+
+def _computed_by(function: Compute, operands: Mapping[Term, ReadOperand]) -> Callable[[SomeRows], pa.Array]:
+    """What computes the values of rows by a function of the values of the operands."""
     readers = _distinct(operands)
 
     def compute(rows: SomeRows) -> pa.Array:
@@ -105,7 +113,7 @@ def _computes(term: Term, operands: Mapping[Term, ReadOperand]) -> Callable[[Som
         arrays = {reader.column.name: read(reader) for reader in readers}
         columns = {part: operand.values(arrays[operand.reader.column.name]) for part, operand in operands.items()}
         with rows_as(lambda position: int(rows[position])):
-            return evaluate(term, columns)
+            return function(columns)
 
     return compute
 
@@ -199,17 +207,46 @@ def computed_reader(term: Term, name: str, stored: StoredColumns, readers: Mappi
         subjects = _subject_readers(term.predicate, stored, readers)
         distinct = list({reader.column.name: reader for reader in subjects.values()}.values())
         return _reader(name, _decides(term.predicate, subjects), distinct, pa.bool_())
+    if isinstance(term, ElementsTerm):
+        raise PredicateError(f"{term} is a test for where: it cannot be computed as a column", part=term)
     operands = {part: _operand(part, stored, readers) for part in _operands_of(term)}
+    term = _without_elements(term, operands)
     no_rows = {part: operand.values(pa.array([], operand.reader.kind)) for part, operand in operands.items()}
     kind = evaluate(term, no_rows).type
     return _reader(name, _computes(term, operands), _distinct(operands), kind)
+
+
+def reader_by(compute: Compute, name: str, operands: Mapping[Term, ReadOperand]) -> ColumnReader:
+    """A reader of the column `name` that a function computes from the operands; no rows give its type."""
+    no_rows = {part: operand.values(pa.array([], operand.reader.kind)) for part, operand in operands.items()}
+    return _reader(name, _computed_by(compute, operands), _distinct(operands), compute(no_rows).type)
+
+
+def _without_elements(term: Term, operands: dict[Term, ReadOperand]) -> Term:
+    """The term with the lengths of stored lists as columns of their own: their elements need not be read."""
+    if not isinstance(term, CallTerm):
+        return term
+    if term.function == "length" and isinstance(column := term.arguments[0], ColumnTerm):
+        operand = operands.get(column)
+        lengths = None if operand is None or operand.fields else operand.reader.list_lengths()
+        if operand is not None and lengths is not None:
+            reader, alone = operand.reader, ColumnTerm(str(term))
+            info = described_column(str(term), pa.int64(), reader.column.n_rows, reader.column.grid.chunk_rows)
+            operands[alone] = ReadOperand(ColumnReader.computed(info, lengths, (reader,)), ())
+            operands.pop(column, None)
+            return alone
+    arguments = tuple(_without_elements(part, operands) for part in term.arguments)
+    return term if arguments == term.arguments else CallTerm(term.function, arguments)
 
 
 def _reader(
     name: str, compute: Callable[[SomeRows], pa.Array], readers: Sequence[ColumnReader], kind: pa.DataType
 ) -> ColumnReader:
     opened = opaque(ComputedFetcher(compute, readers, kind), ComputedDecoder(kind))
-    return ColumnReader.computed(_described(name, kind, readers), opened, readers)
+    chunk_rows = max(reader.column.grid.chunk_rows for reader in readers)
+    column = described_column(name, kind, readers[0].column.n_rows, chunk_rows)
+    sources = [source for reader in readers for source in (reader.sources or (reader,))]
+    return ColumnReader.computed(column, opened, sources)
 
 
 def _subject_readers(
@@ -242,22 +279,22 @@ def _operand(part: Term, stored: StoredColumns, readers: Mapping[str, ColumnRead
     """The reader of a column or of a predicate."""
     if isinstance(part, ColumnTerm):
         name, fields = stored[part]
-        return _field_operand(part, readers[name], fields)
+        return operand_of(part, readers[name], fields)
     name = str(part)
     while name in readers:
         name = f"({name})"
     return ReadOperand(computed_reader(part, name, stored, readers), ())
 
 
-def _described(name: str, kind: pa.DataType, readers: Sequence[ColumnReader]) -> ColumnInfo:
+def described_column(name: str, kind: pa.DataType, n_rows: int, chunk_rows: int) -> ColumnInfo:
     """The description of a computed column, as if it was stored next to the columns that it is computed from."""
     stored = stored_string(WIDEST_DECIMAL) if pa.types.is_decimal(kind) else stored_type(kind, f"expression {name}")
     units = implied_units(kind)
     column = ColumnInfo(
         name,
         stored,
-        readers[0].column.n_rows,
-        chunk_rows=max(reader.column.grid.chunk_rows for reader in readers),
+        n_rows,
+        chunk_rows=chunk_rows,
         form=Masked(Plain()),
         units=units,
         arrow_type=named_type(stored, units, kind),
@@ -266,7 +303,7 @@ def _described(name: str, kind: pa.DataType, readers: Sequence[ColumnReader]) ->
     return column
 
 
-def _field_operand(column: ColumnTerm, reader: ColumnReader, fields: tuple[str, ...]) -> ReadOperand:
+def operand_of(column: ColumnTerm, reader: ColumnReader, fields: tuple[str, ...]) -> ReadOperand:
     """The reader of a stored column, and where the fields are in its structs."""
     kind, positions = reader.kind, list[int]()
     for depth, field in enumerate(fields):

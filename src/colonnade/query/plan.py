@@ -86,7 +86,8 @@ class Plan:
     """What a query reads. `str()` describes it; `found` holds the rows.
 
     left_to_library: what libhdf5 reads because colonnade's own reader does not know a feature. sorted: by what rows are
-    sorted, and how. tests_codes: only columns stored as categories are tested, whose codes are compared, not values.
+    sorted, and how. exploded: how many rows of elements there are, and how they are tested.
+    tests_codes: only columns stored as categories are tested, whose codes are compared, not values.
 
     >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
     >>> t = cn.open_table("run.h5", "events")
@@ -103,6 +104,7 @@ class Plan:
     columns: list[ColumnRead] = field(default_factory=list)
     left_to_library: tuple[LibraryRead, ...] = ()
     sorted: str | None = None
+    exploded: str | None = None
     tests_codes: bool = False
 
     @property
@@ -142,6 +144,8 @@ class Plan:
         for read in self.columns:
             chunks = f"{read.chunks_read:,} of {read.chunks_total:,} chunks, for the {read.why}"
             lines.append(("read" if read.chunks_read else "not read", read.column, chunks))
+        if self.exploded is not None:
+            lines.append(("exploded", "", self.exploded))
         if self.sorted is not None:
             lines.append(("sorted", "", self.sorted))
         lines += [("by libhdf5", left.path, left.why) for left in self.left_to_library]

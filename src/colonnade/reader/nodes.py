@@ -97,6 +97,19 @@ class ReadNode:
     def reference_addresses(self, name: str) -> list[int]:
         return self._of_attribute("reference_addresses", name, self._addresses) or []
 
+    def standard_addresses(self, name: str) -> list[int | None]:
+        """Where references in the form of HDF5 1.12 lead, 0 for a null one; None for those that do not lead to an
+        object of this file."""
+
+        from colonnade.format.regions import plain_address  # late: few files have such references
+
+        def read(attribute: StoredAttribute) -> list[int | None]:
+            values = self._elements(attribute)
+            listed = [] if values is None else [element.tobytes() for element in values.reshape(-1)]
+            return [plain_address(self.node.source, data) or (None if any(data) else 0) for data in listed]
+
+        return self._of_attribute("standard_addresses", name, read) or []
+
     def inspect_attribute(self, name: str) -> Attribute | None:
         try:
             attribute = self.node.attributes.find(name)

@@ -21,7 +21,7 @@ from colonnade.table.file import File, open
 from colonnade.table.table import Table
 
 if TYPE_CHECKING:
-    from colonnade.edit.create import TableOptions, WriteMode
+    from colonnade.edit.create import ReferenceForm, TableOptions, WriteMode
     from colonnade.predicate.tree import Predicate
 
 
@@ -109,6 +109,7 @@ def write(
     directory: bool = False,
     anndata: bool | Literal["0.7"] = False,
     allow_reserved: bool = False,
+    references: ReferenceForm = "object",
     **unknown: Never,
 ) -> None:
     """Write data as a table into a new or an existing HDF5 file.
@@ -128,6 +129,8 @@ def write(
     version, directory: for the layout "artifactdb": version="1.0" (a group that states its version), or "H/F", a legacy
     form given by the versions of hdf5_data_frame and data_frame; directory=True: the current form, a directory at the
     target.
+    references: for the layout "h5col": "standard" writes references of the type H5T_STD_REF, which its standard asks
+    for and most programs, h5py and h5col among them, cannot read.
     anndata: True for a HEP001 table that anndata can also read as a data frame, with labels and missing rows: in one
     group where possible, otherwise as the member "_hep001" of the frame. "0.7": always in one group, as in anndata 0.7.
 
@@ -144,7 +147,7 @@ def write(
     options = TableOptions(
         title=title, description=description, units_vocabulary=units_vocabulary, columns=columns, labels=labels,
         index=index, layout=layout, version=version, directory=directory, anndata=anndata,
-        allow_reserved=allow_reserved,
+        allow_reserved=allow_reserved, references=references,
     )  # fmt: skip
     write_with(target, as_rows(data), table, mode, options, progress)
 

@@ -6,12 +6,16 @@ These are classes, not generators: a signal that arrives while a generator is re
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from colonnade.errors import UsageError
-from colonnade.layouts import check_lengths
+from colonnade.layouts import LAYOUTS, check_lengths
+from colonnade.layouts.contract import FollowingTable
 from colonnade.nodes.damage import to_corrupt_error, translate_hdf5_errors
+from colonnade.nodes.paths import editable
+from colonnade.nodes.protocols import Notes
 from colonnade.pager.interrupts import hold_signals, shielded
 from colonnade.pager.receipts import Receipts
 
@@ -153,3 +157,24 @@ class Transaction:
         if self._file._spoiled:
             raise UsageError("a change inside the transaction failed, so all of it is rolled back")
         self._file._receipts_now()  # accounts for writes through h5py inside the transaction
+
+
+def update_following_tables(file: Path, notes: Notes) -> None:
+    """After the columns of a table have changed: one row per column, in their order, in the table that follows it."""
+    for layout in LAYOUTS.values():
+        following = layout.sidecars.following_table(file, notes) if layout.sidecars is not None else None
+        if following is not None:
+            _update_following(following)
+
+
+def _update_following(following: FollowingTable) -> None:
+    from colonnade.table.file import open as open_file
+
+    with open_file(following.file, "r+") as file, file.transaction():
+        table = file[following.table]
+        if not table.info.members:
+            table._layout.edit.count_rows(editable(table._group), following.n_rows)
+            return
+        rows = following.rows(table.to_arrow(dictionaries=True), table.labels)
+        table.truncate(0)
+        table.append(rows)

@@ -24,11 +24,10 @@ from colonnade.table.references import cell_converter
 if TYPE_CHECKING:
     from colonnade.edit.create import WriteMode
     from colonnade.pager.options import Target
-    from colonnade.table.rows import Query
-    from colonnade.table.table import Table
+    from colonnade.table.rows import QueriedTable, Query
 
 EXPORT_ROWS = 65_536
-_HDF5_ONLY = ("columns", "labels", "index", "layout", "version", "directory", "anndata", "allow_reserved")
+_HDF5_ONLY = ("columns", "labels", "index", "layout", "version", "directory", "anndata", "allow_reserved", "references")
 
 
 def write_query(
@@ -158,7 +157,7 @@ def _batches(query: Query, batch_rows: int) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([no_rows(query._table, field.name, field.type) for field in schema], schema=schema)
 
 
-def no_rows(table: Table, name: str, kind: pa.DataType) -> pa.Array:
+def no_rows(table: QueriedTable, name: str, kind: pa.DataType) -> pa.Array:
     """An array without rows; for a categorical, with its categories."""
     if not pa.types.is_dictionary(kind):
         return pa.nulls(0, kind)
@@ -190,7 +189,7 @@ def options_of(query: Query, given: TableOptions | None = None) -> TableOptions:
 
 def _stored_names(query: Query) -> list[str]:
     """The columns that are read as they are stored: a computed one has no options, labels or attributes of its own."""
-    return [name for name in query._names if name not in query._computed]
+    return [name for name in query._names if name not in query._computed and query._table._is_stored(name)]
 
 
 def _column_options(query: Query, name: str) -> ColumnOptions | None:

@@ -36,7 +36,7 @@ from colonnade.threads import default_threads
 if TYPE_CHECKING:
     import h5py
 
-    from colonnade.edit.create import Draft, WriteMode
+    from colonnade.edit.create import Draft, ReferenceForm, WriteMode
     from colonnade.h5.files import FileHandle
     from colonnade.layouts import NewSidecars
     from colonnade.layouts.foreign_tables import ForeignTable
@@ -458,6 +458,7 @@ class File(Sealed):
         directory: bool = False,
         anndata: bool | Literal["0.7"] = False,
         allow_reserved: bool = False,
+        references: ReferenceForm = "object",
         **unknown: Never,
     ) -> Table:
         """Write data as a new table of this file. One commit. The parameters are those of `colonnade.write`.
@@ -475,7 +476,7 @@ class File(Sealed):
         options = TableOptions(
             title=title, description=description, units_vocabulary=units_vocabulary, columns=columns, labels=labels,
             index=index, layout=layout, version=version, directory=directory, anndata=anndata,
-            allow_reserved=allow_reserved,
+            allow_reserved=allow_reserved, references=references,
         )  # fmt: skip
         self._write(table, prepare(as_rows(data), options), mode, progress)
         return self[table]
@@ -743,7 +744,7 @@ class File(Sealed):
 
     def _settle(self, path: Path, receipts: Receipts, status: os.stat_result) -> None:
         """After closing the file: save its receipts, and publish its sidecar files."""
-        from colonnade.table.following import update_following_tables
+        from colonnade.table.changing import update_following_tables
 
         for table, sidecars in self._new_sidecars.items():
             sidecars.publish(path, table, len(self._new_sidecars) == 1)

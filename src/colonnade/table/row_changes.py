@@ -21,12 +21,16 @@ if TYPE_CHECKING:
     from colonnade.model import TableInfo
     from colonnade.predicate.tree import Predicate
     from colonnade.selection import Selection
+    from colonnade.table.table import Table
 
 
 class ChangeableRows(ReadableRows):
     """The methods of a Table that remove rows, or update them by key."""
 
     def _opened_for_change(self) -> changes.OpenTable:
+        raise NotImplementedError
+
+    def _as_table(self) -> Table:
         raise NotImplementedError
 
     def delete(self, rows: Predicate | str | Query | Sequence[int] | np.ndarray | slice) -> int:
@@ -51,7 +55,7 @@ class ChangeableRows(ReadableRows):
         self._file._check_writable()
         removed = self._chosen(rows)
         if removed:
-            with self._file._change(resized=self._query()._table.path):
+            with self._file._change(resized=self._as_table().path):
                 changes.delete(self._opened_for_change(), removed)
         return removed.count
 
@@ -75,7 +79,7 @@ class ChangeableRows(ReadableRows):
         from colonnade.exchange.sources import source_from
 
         self._file._check_writable()
-        table = self._query()._table
+        table = self._as_table()
         keys = [on] if isinstance(on, str) else list(on)
         for name in keys:
             table._column(name)
@@ -105,7 +109,7 @@ class ChangeableRows(ReadableRows):
     def _matches(self, given: pa.Table, keys: Sequence[str]) -> KeyMatches:
         from colonnade.edit.upsert import given_keys, match_rows
 
-        table = self._query()._table
+        table = self._as_table()
 
         def match() -> KeyMatches:
             readers = [table._reader(name) for name in keys]
@@ -122,7 +126,7 @@ class ChangeableRows(ReadableRows):
 
         if not 0 < len(wanted[0]) <= limits.now.sorted_lookups:
             return None
-        indexed = {index.column for index in self._query()._table.indexes if index.fresh and index.trusted}
+        indexed = {index.column for index in self._as_table().indexes if index.fresh and index.trusted}
         for name, values in zip(keys, wanted, strict=True):
             if name in indexed:
                 with suppress(UsageError):  # not every type has literals
@@ -137,6 +141,8 @@ class ChangeableRows(ReadableRows):
         if isinstance(rows, Query):
             if rows._table._file is not self._file or rows._table.path != query._table.path:
                 raise UsageError("cannot delete the rows of a query of another table, or of another open file")
+            if rows._table._before is not None:
+                raise UsageError("cannot delete the rows of an exploded query: they are elements. Give row numbers")
             return rows._selection()
         if isinstance(rows, (str, Predicate)):
             return query.where(rows)._selection()

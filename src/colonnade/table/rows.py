@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Never, SupportsIndex, overload
+from typing import TYPE_CHECKING, Literal, Never, Protocol, SupportsIndex, overload
 
 import numpy as np
 import pyarrow as pa
@@ -25,27 +25,54 @@ if TYPE_CHECKING:
     import xarray
 
     from colonnade.columns.read import ColumnReader
-    from colonnade.edit.create import WriteMode
+    from colonnade.edit.create import ReferenceForm, WriteMode
     from colonnade.exchange.numpy_out import StringsAs
-    from colonnade.model import ColumnOptions, Progress
+    from colonnade.layouts.index_home import OpenIndex
+    from colonnade.model import ColumnOptions, LibraryRead, Progress, TableInfo
+    from colonnade.nodes.attributes import Attributes
     from colonnade.pager.options import Target
     from colonnade.predicate.bound import Bound
     from colonnade.predicate.columns import Expression
     from colonnade.predicate.expressions import Subject, Term
-    from colonnade.predicate.tree import Predicate
+    from colonnade.predicate.tree import Leaf, Predicate
     from colonnade.query.histogram import Histogram
     from colonnade.query.plan import Plan
     from colonnade.query.requested import AggregateRequest, ColumnRequest, FunctionRequest
     from colonnade.query.search import Search
-    from colonnade.selection import Rows, Selection
+    from colonnade.selection import RowNumbers, Rows, Selection
+    from colonnade.table.column import Column as StoredColumn
     from colonnade.table.describing import Description
     from colonnade.table.file import File
     from colonnade.table.references import Referenced
-    from colonnade.table.table import Table
     from colonnade.values import Cell
 
 
 TABLE_BATCH_ROWS = 65_536
+
+
+class QueriedTable(Protocol):
+    """What a query reads: a table, or rows made from those of another query."""
+
+    _file: File
+
+    @property
+    def info(self) -> TableInfo: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def layout(self) -> str: ...
+    @property
+    def attrs(self) -> Attributes: ...
+    @property
+    def _before(self) -> Query | None: ...
+    def __getitem__(self, name: str, /) -> StoredColumn: ...
+    def _is_stored(self, name: str) -> bool: ...
+    def _reader(self, name: str, dictionaries: bool = False) -> ColumnReader: ...
+    def _column(self, name: str) -> ColumnInfo: ...
+    def _field(self, name: str, dictionaries: bool = False) -> pa.Field: ...
+    def _search_indexes(self) -> Sequence[OpenIndex]: ...
+    def _left_to_library(self) -> tuple[LibraryRead, ...]: ...
+    def _numbers_of(self, rows: Rows) -> RowNumbers: ...
 
 
 class ReadableRows(Sealed):
@@ -173,6 +200,28 @@ class ReadableRows(Sealed):
         with self._file._steady():
             ordered._sorting()
         return ordered
+
+    def explode(self, column: str, *, keep_empty: bool = True) -> Query:
+        """One row for every element of a list column, which becomes its elements; other columns and row numbers repeat.
+
+        keep_empty: a list that is empty or missing gives one row, in which the element is missing (as in pandas and
+        Polars); False leaves it out. The result is a query like any other. Tests of other columns before `explode` may
+        use indexes, tests after it do not.
+
+        >>> import pyarrow as pa
+        >>> cn.write("run.h5", {"id": [1, 2, 3], "x": pa.array([[5, 6], [], [7]])}, "events", layout="h5col")
+        >>> q = cn.open_table("run.h5", "events").explode("x")
+        >>> q.to_arrow().to_pydict()
+        {'id': [1, 1, 2, 3], 'x': [5, 6, None, 7]}
+        >>> q.where("x > 5").row_numbers()
+        array([0, 2])
+        """
+        from colonnade.table.exploded import exploded
+
+        if not isinstance(column, str):
+            raise UsageError(f"explode takes the name of a list column, not {column!r}")
+        with self._file._steady():
+            return exploded(self._query(), column, keep_empty)
 
     def distinct(self, *columns: ColumnRequest | Sequence[ColumnRequest]) -> pa.Table:
         """The distinct values of a column, or combinations of values of several, in increasing order.
@@ -495,6 +544,7 @@ class ReadableRows(Sealed):
         directory: bool = False,
         anndata: bool | Literal["0.7"] = False,
         allow_reserved: bool = False,
+        references: ReferenceForm = "object",
         **unknown: Never,
     ) -> None:
         """Write the rows to another file, batch by batch: as a table of an HDF5 file, or as a file of rows.
@@ -518,7 +568,7 @@ class ReadableRows(Sealed):
         options = TableOptions(
             title=title, description=description, units_vocabulary=units_vocabulary, columns=columns, labels=labels,
             index=index, layout=layout, version=version, directory=directory, anndata=anndata,
-            allow_reserved=allow_reserved,
+            allow_reserved=allow_reserved, references=references,
         )  # fmt: skip
         write_query(self._query(), target, table, mode, options, progress)
 
@@ -599,7 +649,7 @@ class Query(ReadableRows):
 
     def __init__(
         self,
-        table: Table,
+        table: QueriedTable,
         names: tuple[str, ...],
         rows: Rows | None = None,
         predicate: Predicate | None = None,
@@ -716,7 +766,8 @@ class Query(ReadableRows):
         >>> t.where("energy > 5").row_numbers()
         array([1, 2])
         """
-        return np.array(self._table._file._consistent(self._found_rows), dtype=np.int64)
+        table = self._table
+        return np.array(table._file._consistent(lambda: table._numbers_of(self._found_rows())), dtype=np.int64)
 
     def explain(self) -> Plan:
         """How the rows are found: which indexes are used or skipped and why, and which chunks are read at most.
@@ -734,9 +785,22 @@ class Query(ReadableRows):
 
     def _plan(self, readers: Callable[[], Sequence[ColumnReader]]) -> Plan:
         """How the rows are found, and what these readers read of them."""
+        if self._table._before is not None:
+            return self._exploded_plan(self._table._before)
         plan = self._table._file._consistent(lambda: self._search().plan(readers()))
         left = self._table._left_to_library()
         return replace(plan, left_to_library=left) if left else plan
+
+    def _exploded_plan(self, before: Query) -> Plan:
+        """How the rows before they are exploded are found, and what is done with their elements."""
+        from colonnade.predicate.expressions import columns_in, term_of
+
+        tested = () if self._predicate is None else self._predicate.leaves()
+        names = [*self._names, *(column.name for leaf in tested for column in columns_in(term_of(leaf.column)))]
+        plan = before.select([name for name in dict.fromkeys(names) if name in before._names]).explain()
+        rows = f"{self._table.info.n_rows:,} rows of elements"
+        what = rows if self._predicate is None else f"{rows}, where {self._predicate}"
+        return replace(plan, exploded=what if plan.exploded is None else f"{plan.exploded}, then {what}")
 
     def dereference(self, column: str) -> Iterator[Referenced]:
         """For each row what its reference leads to; None for a null reference.
@@ -796,13 +860,34 @@ class Query(ReadableRows):
     def _narrowed(self, predicate: Predicate) -> Query:
         """The rows for which this predicate is also true; a predicate that does not suit the columns is refused
         here."""
-        from colonnade.predicate.tree import with_definitions
+        from colonnade.predicate.tree import Contains, with_definitions, with_leaves
 
         added = with_definitions(predicate, self._computed) if self._computed else predicate
+        if any(isinstance(leaf, Contains) for leaf in added.leaves()):
+            added = with_leaves(added, self._of_lists)
         whole = added if self._predicate is None else self._predicate & added
         narrowed = Query(self._table, self._names, self._rows, whole, self._limit, self._computed)
         narrowed._tree()
         return narrowed
+
+    def _of_lists(self, leaf: Leaf) -> Leaf:
+        """A leaf as it is, or what it means of a list column."""
+        from colonnade.errors import PredicateError
+        from colonnade.predicate.tree import Contains
+
+        if not isinstance(leaf, Contains):
+            return leaf
+        from colonnade.lists.element_tests import is_list_type, membership
+
+        try:
+            if not is_list_type(self._subject_reader(leaf.column).kind):
+                return leaf
+            test = membership(leaf)
+            self._subject_reader(test.column)
+        except PredicateError as error:
+            error.part = leaf if isinstance(leaf.column, str) else error.part
+            raise
+        return test
 
     # -- the rows --
 
@@ -843,7 +928,7 @@ class Query(ReadableRows):
                 try:
                     readers[leaf.column] = readers.get(leaf.column) or self._subject_reader(leaf.column)
                 except PredicateError as error:
-                    error.part = leaf if isinstance(leaf.column, str) else error.part
+                    error.part = leaf if isinstance(leaf.column, str) else _part_inside(leaf, error.part)
                     raise
         except RecursionError:
             raise PredicateError(TOO_DEEP) from None
@@ -888,6 +973,7 @@ class Query(ReadableRows):
         if isinstance(subject, str) and subject in known:
             return table._reader(subject)
         from colonnade.predicate.expressions import term_of
+        from colonnade.predicate.tree import ElementsTerm
         from colonnade.query.computed import computed_reader, stored_columns_of
 
         if name is None:
@@ -896,7 +982,12 @@ class Query(ReadableRows):
                 name = f"({name})"
         term = term_of(subject)
         stored = stored_columns_of(term, known, f"table {table.path}")
-        return computed_reader(term, name, stored, {column: table._reader(column) for column, _ in stored.values()})
+        readers = {column: table._reader(column) for column, _ in stored.values()}
+        if isinstance(term, ElementsTerm):
+            from colonnade.lists.element_tests import elements_reader
+
+            return elements_reader(term, name, stored, readers)
+        return computed_reader(term, name, stored, readers)
 
     def _column(self, name: str) -> ColumnInfo:
         return self._reader(name).column if name in self._computed else self._table._column(name)
@@ -973,6 +1064,18 @@ class Query(ReadableRows):
 
     def __reduce__(self) -> tuple[object, ...]:
         return Query, (self._table, self._names, self._rows, self._predicate, self._limit, self._computed)
+
+
+def _part_inside(leaf: Leaf, part: object) -> object:
+    """What an error is about, where a leaf tests the elements of lists: the leaf inside it that names this part."""
+    from colonnade.predicate.expressions import term_of
+    from colonnade.predicate.tree import ElementsTerm
+
+    if not isinstance(leaf.column, ElementsTerm) or part is leaf:
+        return part
+    inside = leaf.column.predicate.leaves()
+    named = (tested for tested in inside if tested is part or term_of(tested.column) == part)
+    return next(named, leaf if part is None else part)
 
 
 def rows_in(n_bytes: int, columns: Sequence[ColumnInfo]) -> int:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from colonnade.layouts.index_home import OpenIndex
     from colonnade.predicate.tree import Predicate
     from colonnade.query.stats import ColumnStats
+    from colonnade.selection import RowNumbers, Rows
     from colonnade.table.file import Asked, File
     from colonnade.values import Cell
 
@@ -697,6 +698,21 @@ class Table(ChangeableRows, ArrangedColumns):
             return ColumnReader(column, *self._layout.open_column(self._group, column)).stored_bytes
 
         return self._file._consistent(read)
+
+    def _as_table(self) -> Table:
+        return self
+
+    @property
+    def _before(self) -> None:
+        """The query whose rows these are made from: none."""
+        return None
+
+    def _is_stored(self, _name: str) -> bool:
+        return True
+
+    def _numbers_of(self, rows: Rows) -> RowNumbers:
+        """The numbers of these rows in the table: themselves."""
+        return np.asarray(rows, dtype=np.int64)
 
     def _query(self) -> Query:
         return Query(self, tuple(self.info.by_name))

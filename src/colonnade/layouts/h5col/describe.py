@@ -38,6 +38,7 @@ from colonnade.model import (
     Finding,
     LazyColumns,
     Lists,
+    Masked,
     Plain,
     Severity,
     StoredType,
@@ -80,6 +81,7 @@ class _Description:
     def __init__(self, group: Group, path: str, lazy: bool = True) -> None:
         self.group, self.path, self.lazy = group, path, lazy
         self.problems: list[Finding] = []
+        self.masks: set[int | None] = set()  # the addresses of masks of columns
         self.vocabulary = attributes.read_text(group, names.UNITS_VOCABULARY)
         self.order = attributes.read_texts(group, names.COLUMN_ORDER)
         self.listed = set(self.order or ())
@@ -159,7 +161,7 @@ class _Description:
         if self.is_draft:
             self.n_rows = _most_frequent([entry.extent for entry in described if entry.extent is not None])
             described = [self._of_draft(entry) for entry in described]
-        hidden = self._categories_beside(described)
+        hidden = self._categories_beside(described) | self._masks_beside()
         described = [entry for entry in described if entry.column.name not in hidden]
         gone = {shown_name(f"{self.path.rstrip('/')}/{name}") for name in hidden}
         self.problems = [finding for finding in self.problems if finding.path not in gone]
@@ -187,7 +189,8 @@ class _Description:
             message = "a group that H5Col does not know"
             if inner is not None and attributes.read_text(inner, names.CLASS) == names.CLASS_VALUE:
                 message = "a table inside a table"
-            self.note("JT7", "error", message, name)
+            if name not in self.listed:  # else it is JL1
+                self.note("JT7", "error", message, name)
         elif kind == "dataset":
             dataset = self.group.open_dataset(name)
             if dataset is None or name in self.listed or _rank(dataset) in (None, 1):
@@ -243,14 +246,26 @@ class _Description:
         if extent < self.n_rows:
             problem = f"it has {extent} rows, the table has {self.n_rows} (rule JC6)"
             self.note("JC6", "error", problem, name)
+        is_masked = False
         if names.MASK in given:
-            problem = "it has the attribute MASK, whose meaning is not defined yet (rule JM8)"
-            self.note("JM8", "error", problem, name)
+            why = self._mask_problem(name, dataset, info, names.CATEGORIES in given)
+            is_masked = why is None
+            if why is None:
+                self.note(
+                    "JM8", "warning", "it has the attribute MASK, which is reserved: FALSE marks missing rows", name
+                )
+            else:
+                problem = f"it has the attribute MASK, {why} (rule JM8)"
+                self.note("JM8", "error", problem, name)
         if is_plain_boolean(info.type) and info.fill is not None:
             self.note("JB4", "warning", "a boolean column has a fill value, which marks nothing", name)
         elif info.fill is None and not is_plain_boolean(info.type) and not self.is_draft:
             self.note("JM1", "note", "it has no fill value of its own: no row is missing", name)
-        fill, rows, kind = marking_fill(info), Plain() if names.CATEGORIES not in given else None, info.type.kind
+        fill, rows, kind = (
+            None if is_masked else marking_fill(info),
+            Plain() if names.CATEGORIES not in given else None,
+            info.type.kind,
+        )
         form: Plain | Coded = Plain()
         if rows is None and kind != "integer":
             self.note("JK1", "error", f"a categorical holds {info.type}, not integer codes", name)
@@ -273,7 +288,7 @@ class _Description:
             chunk_rows=info.chunk_rows,
             filters=info.filters,
             fill=fill,
-            form=form,
+            form=Masked(form, marks_present=True) if is_masked else form,
             units=text(names.UNITS),
             units_vocabulary=text(names.UNITS_VOCABULARY) or self.vocabulary,
             description=text(names.DESCRIPTION),
@@ -282,6 +297,22 @@ class _Description:
             is_label=self.is_draft and names.COLUMN_LIST in given,
             problem=problem,
         )
+
+    def _mask_problem(self, name: str, column: Dataset, info: DatasetInfo, is_coded: bool) -> str | None:
+        """Why a mask is not honoured; None for a reference to as many booleans as there are rows (JM8)."""
+        if is_coded or is_plain_boolean(info.type):
+            return "which is honoured for numbers and strings only"
+        mask = mask_of(column)
+        if mask is None:
+            return "which does not refer to a dataset"
+        try:
+            stored, n_marks = header_of(mask, "its mask")
+        except Unfit as error:
+            return f"but {error}"
+        if not is_plain_boolean(stored.type) or n_marks < self.n_rows:
+            return f"which refers to {n_marks} of {stored.type}, not to a boolean for each of {self.n_rows} rows"
+        self.masks.add(mask.address)
+        return None
 
     def _check_fill(self, name: str, stored: StoredType, fill: bytes | None, n_categories: int) -> None:
         if fill is not None and 0 <= int(np.frombuffer(fill, dtype=memory_dtype(stored))[0]) < n_categories:
@@ -311,6 +342,12 @@ class _Description:
         if home is not None:
             return {child.address: f"{names.CATEGORIES}/{child.name}" for child in home.children()}
         return {child.address: child.name for child in self.group.children() if child.kind == "dataset"}
+
+    def _masks_beside(self) -> set[str]:
+        """The datasets next to the columns that are masks of columns."""
+        if not self.masks:
+            return set()
+        return {child.name for child in self.group.children() if child.address in self.masks} - self.listed
 
     def _categories_beside(self, described: Sequence[_Described]) -> set[str]:
         """The datasets next to the columns that are categories, as in drafts before 16 June."""
@@ -405,6 +442,20 @@ def categories_of(column: Dataset) -> Dataset | None:
     return target if target is not None and is_dataset(target) else None
 
 
+def mask_of(column: Dataset) -> Dataset | None:
+    """The dataset that the attribute MASK of a column refers to, or None."""
+    addresses = column.reference_addresses(names.MASK)
+    target = column.dereference(ObjectReference(addresses[0])) if len(addresses) == 1 else None
+    return target if target is not None and is_dataset(target) else None
+
+
+def mask_names(group: Group, datasets: Sequence[Dataset]) -> list[str]:
+    """The names of the masks of columns in the group of their table."""
+    masks = (mask_of(dataset) for dataset in datasets)
+    addresses = {mask.address for mask in masks if mask is not None}
+    return [child.name for child in group.children() if child.address in addresses]
+
+
 def open_column(group: Group, column: ColumnInfo) -> tuple[Dataset, Companion | Companions]:
     """The dataset of a column and its companions: categories; for lists their elements and masks; or None."""
     if isinstance(column.row_form, Lists):
@@ -423,4 +474,6 @@ def open_column(group: Group, column: ColumnInfo) -> tuple[Dataset, Companion | 
     if dataset is None:
         why = column.problem or "it is no longer in the file"
         raise FormatError(f"cannot open column {column.name!r}: {why}", column=column.name)
+    if column.is_masked:
+        return dataset, mask_of(dataset)
     return dataset, None if column.categories is None else categories_of(dataset)

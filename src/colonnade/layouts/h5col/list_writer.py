@@ -25,7 +25,7 @@ from colonnade.errors import CorruptError, UsageError
 from colonnade.layouts.h5col import names
 from colonnade.layouts.h5col.lists import Level, ListElements, column_of, companions, read_levels
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions, Lists, Masked, StoredType
-from colonnade.nodes import Dataset, EditableGroup, attributes
+from colonnade.nodes import Dataset, EditableGroup, Group, attributes
 from colonnade.nodes.elements import dataset_column
 from colonnade.nodes.paths import editable, group_at
 from colonnade.selection import Selection
@@ -267,7 +267,8 @@ class ListWriter:
         self._n_rows = n_rows
 
     def overwrite(self, rows: Int64s, array: pa.Array) -> None:
-        """Write the column again with other values in these rows: lists have no fixed place."""
+        """Write the column again from the first of these rows on, with other values in them: lists have no fixed
+        place."""
         array = plain_array(array, self._kind)
         at = 0
 
@@ -282,38 +283,71 @@ class ListWriter:
             at = end
             return both.take(pa.array(chosen))
 
-        self._write_again(changed)
+        if len(rows):
+            self._write_again(changed, int(rows[0]))
 
     def remove(self, rows: Selection) -> None:
-        """Write the column again without these rows."""
+        """Write the column again from the first of these rows on, without them."""
 
         def kept(first: int, values: pa.Array) -> pa.Array:
             numbers = np.arange(first, first + len(values))
             return values.filter(pa.array(~rows.holds(numbers)))
 
-        self._write_again(kept)
+        if rows:
+            self._write_again(kept, int(rows.starts[0]))
 
-    def _write_again(self, change: Callable[[int, pa.Array], pa.Array]) -> None:
-        """Copy the rows, a few at a time, into a new group, which replaces this one."""
+    def _write_again(self, change: Callable[[int, pa.Array], pa.Array], first: int) -> None:
+        """Copy the rows from `first` on, a few at a time, into a new group; then back, or as the whole column."""
+        first = first if 2 * first >= self._n_rows else 0  # what is before is neither read nor written
         self._level.finish()
         inner, aside = group_at(self._parent, self.name), f"{self.name}\x01aside"
-        level = read_levels(inner, lambda _rule, _severity, _message: None)
-        column = column_of(level, self.name, self._n_rows, attributes.read_text(inner, names.UNITS))
-        reader = ColumnReader(column, level.offsets, companions(level))
+        try:
+            writer, n_rows = self._copied(inner, aside, change, first)
+        except CorruptError as error:  # its row is one of the column, not of the new values
+            raise CorruptError(f"cannot change column {self.name!r}: {error}", column=self.name) from error
+        if first:
+            self._put_back(inner, aside, first, n_rows)
+            return
+        replacement = group_at(self._parent, aside)
+        writing.copy_attributes(editable(inner), replacement)
+        del inner, replacement
+        writing.unlink(self._parent, self.name)
+        writing.rename(self._parent, aside, self.name)
+        self._level, self._n_rows, self._replaced = writer, n_rows, True
+
+    def _copied(
+        self, inner: Group, aside: str, change: Callable[[int, pa.Array], pa.Array], first: int
+    ) -> tuple[LevelWriter, int]:
+        """A new group of the changed rows from `first` on; the writer of it, and how many they are."""
+        reader = self._reader(inner, self._n_rows)
         writer = LevelWriter(self.name, self._kind, self._options)
-        writer.start(self._parent, aside, reader.read(0, min(self._n_rows, 1024)), None, DEFAULT_CHUNK_ROWS)
+        sample = reader.read(first, min(self._n_rows - first, 1024))
+        writer.start(self._parent, aside, sample, None, DEFAULT_CHUNK_ROWS)
         n_rows = 0
-        for start, stop in reader.pieces(0, self._n_rows):
+        for start, stop in reader.pieces(first, self._n_rows):
             values = change(start, plain_array(reader.read(start, stop - start), self._kind))
             writer.write(values)
             n_rows += len(values)
         writer.finish()
-        replacement = group_at(self._parent, aside)
-        writing.copy_attributes(editable(inner), replacement)
-        del inner, level, reader, replacement
-        writing.unlink(self._parent, self.name)
-        writing.rename(self._parent, aside, self.name)
-        self._level, self._n_rows, self._replaced = writer, n_rows, True
+        return writer, n_rows
+
+    def _reader(self, group: Group, n_rows: int) -> ColumnReader:
+        level = read_levels(group, lambda _rule, _severity, _message: None)
+        column = column_of(level, self.name, n_rows, attributes.read_text(group, names.UNITS))
+        return ColumnReader(column, level.offsets, companions(level))
+
+    def _put_back(self, inner: EditableGroup, aside: str, first: int, n_rows: int) -> None:
+        """Write the rows of the new group after the first rows of the column, instead of those that are there."""
+        self._level.truncate(first)
+        level = read_levels(inner, lambda _rule, _severity, _message: None)
+        column = column_of(level, self.name, first, attributes.read_text(inner, names.UNITS))
+        self._level = LevelWriter.resume(inner, level, column, ColumnOptions())
+        reader = self._reader(group_at(self._parent, aside), n_rows)
+        for start, stop in reader.pieces(0, n_rows):
+            self._level.write(plain_array(reader.read(start, stop - start), self._kind))
+        self._n_rows = first + n_rows
+        del reader
+        writing.unlink(self._parent, aside)
 
     def finish(self) -> WrittenColumn:
         written = self._level.finish()

@@ -38,13 +38,15 @@ COLUMN_LIST = "COLUMN_LIST"  # of drafts: an index dataset refers to its columns
 ARROW_TYPE = "arrow_type"
 SCALE_FACTOR = "scale_factor"
 PANDAS = "pandas_metadata"  # pandas metadata of a column or frame
+REFERENCES = "_references"  # ours, on a table whose references are strict: "standard"
 GROUP_ATTRIBUTES = (
     CLASS, VERSION, NROWS, GENERATION, TITLE, DESCRIPTION, COLUMN_ORDER, INDEX, INDEX_COLUMNS, UNITS_VOCABULARY,
-    ENCODING_TYPE, "encoding-version", PANDAS,
+    ENCODING_TYPE, "encoding-version", PANDAS, REFERENCES,
 )  # fmt: skip
 # Attributes that describe how the values of a column are stored: dropped when the values are replaced.
 VALUE_ATTRIBUTES = (
     UNITS, DESCRIPTION, ARROW_TYPE, SCALE_FACTOR, PANDAS, CATEGORIES, SEARCH_INDEX_LIST, VALID_MIN, VALID_MAX,
+    MASK,
 )  # fmt: skip
 COLUMN_ATTRIBUTES = (
     UNITS, DESCRIPTION, ARROW_TYPE, SCALE_FACTOR, PANDAS, CATEGORIES, SEARCH_INDEX_LIST, UNITS_VOCABULARY, CLASS,

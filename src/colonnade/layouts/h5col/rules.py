@@ -28,13 +28,14 @@ _PIECE_ROWS = 1 << 18  # offsets that are compared with a mask together
 Look = Callable[[RawH5colTable], Iterator[Breach]]
 
 
-def _seen(rule: str) -> Look:
+def _seen(rule: str, requires: str) -> Look:
     """The breaches of a rule that were noted when the table was described."""
 
     def look(table: RawH5colTable) -> Iterator[Breach]:
         for finding in table.info.problems:
             if finding.rule == rule:
-                yield Breach(finding.severity, finding.path, finding.message, finding.found, finding.expected)
+                found, expected = finding.found or finding.message, finding.expected or requires
+                yield Breach(finding.severity, finding.path, finding.message, found, expected)
 
     return look
 
@@ -93,7 +94,7 @@ _PROGRAM = "Correct it with the program that wrote the file."
 
 
 def _rule(rule: str, requires: str, advice: str, *looks: Look, deep: bool = False) -> Rule:
-    return Rule(rule, f"H5Col {rule}", requires, advice, (_seen(rule), *looks), deep)
+    return Rule(rule, f"H5Col {rule}", requires, advice, (_seen(rule, requires), *looks), deep)
 
 
 RULES: tuple[Rule, ...] = (
@@ -249,7 +250,13 @@ def dataset_claim(_group: Group, _path: str, _child: Child) -> None:
 def not_inspected(path: str, error: ColonnadeError) -> tuple[str, Breach]:
     """The rule broken by a table that cannot be read at all."""
     rule = "JT2" if isinstance(error, UnsupportedError) else "JT3"
-    return rule, Breach("error", path, f"this table cannot be read, and is not checked: {error}", str(error))
+    return rule, Breach(
+        "error",
+        path,
+        f"this table cannot be read, and is not checked: {error}",
+        str(error),
+        "a table that can be described",
+    )
 
 
 def unreadable(table: RawH5colTable, column: ColumnInfo, error: ColonnadeError) -> tuple[str, Breach]:
@@ -267,7 +274,13 @@ def unreadable(table: RawH5colTable, column: ColumnInfo, error: ColonnadeError) 
         if is_boolean
         else "JC4"
     )
-    return rule, Breach("error", table.path_of(column.name), f"the values cannot be read: {error}", str(error))
+    return rule, Breach(
+        "error",
+        table.path_of(column.name),
+        f"the values cannot be read: {error}",
+        str(error),
+        "values that can be read",
+    )
 
 
 def missing_is_described(_table: RawH5colTable, _column: ColumnInfo) -> None:
@@ -322,6 +335,8 @@ def _of_group(table: RawH5colTable, path: str, broken: set[tuple[str, str]]) -> 
     for rule, attributes in attributes_of.items():
         known = [(name, table.text(name)) for name in attributes]
         strings = [(name, text) for name, text in known if text is not None and "\0" not in text]
+        if rule == "JT2" and not all(text.startswith("1.") for _, text in strings):
+            continue  # what is meant is not known
         if (rule, path) in broken and strings:
             do = partial(_write_texts, table.group, strings, rule)
             yield Repair(path, f"{', '.join(name for name, _ in strings)} written again", ((rule, path),), do)
@@ -339,8 +354,6 @@ def _write_texts(group: Group, strings: Sequence[tuple[str, str]], rule: str) ->
     for name, text in strings:
         if rule == "JT1":
             writing.write_terminated(editable(group), name, text)
-        elif rule == "JT2" and text != names.VERSION_VALUE and not text.startswith("1."):
-            return False
         else:
             writing.write_text(editable(group), name, text, "ascii" if rule == "JT2" else "utf-8")
     return True

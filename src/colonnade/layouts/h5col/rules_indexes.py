@@ -11,7 +11,7 @@ from colonnade.indexes import kind_in_file, names_in_files, refusal
 from colonnade.indexes.base import BAD_INDEX
 from colonnade.layouts.h5col import names
 from colonnade.layouts.h5col.raw import RawH5colTable
-from colonnade.layouts.h5col.search import detach_index
+from colonnade.layouts.h5col.search import detach_index, drop_reference
 from colonnade.layouts.index_home import IndexPlan, PlacedIndex, values_of
 from colonnade.model import Breach, Severity, shown_name
 from colonnade.nodes.paths import editable, is_dataset, join_path
@@ -52,7 +52,13 @@ def indexes_are_current(table: RawH5colTable) -> Iterator[Breach]:
     """JG4: an index describes the current state of the table. One that does not is stale, which is allowed."""
     for index in table.placed:
         if index.is_stale:
-            yield Breach("note", path_of(table, index), f"the index is not used: {index.problem}", "a stale index")
+            yield Breach(
+                "note",
+                path_of(table, index),
+                f"the index is not used: {index.problem}",
+                "a stale index",
+                "a current one",
+            )
 
 
 def _rule_of(index: PlacedIndex) -> str:
@@ -105,5 +111,10 @@ def remove_indexes(table: RawH5colTable, gone: Sequence[IndexPlan]) -> None:
     """Remove indexes, their values, and the references to them."""
     lost = {plan.address for plan in gone}
     for index in table.placed:
-        if index.dataset.address in lost:
-            detach_index(editable(table.group), index)
+        address = index.dataset.address
+        if address not in lost:
+            continue
+        detach_index(editable(table.group), index)
+        for _, column in table.plain_columns() if index.column is None else ():  # several columns may list it
+            if address in column.reference_addresses(names.SEARCH_INDEX_LIST):
+                drop_reference(editable(table.group), editable(column), address)

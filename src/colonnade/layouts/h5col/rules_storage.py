@@ -124,7 +124,8 @@ def names_are_free(table: RawH5colTable) -> Iterator[Breach]:
     """JN1: no column has a reserved name."""
     for column in table.info.members:
         if column.name in names.RESERVED:
-            yield Breach("error", table.path_of(column.name), "the name of this column is reserved", column.name)
+            message, expected = "the name of this column is reserved", "another name"
+            yield Breach("error", table.path_of(column.name), message, column.name, expected)
 
 
 def flags_are_booleans(table: RawH5colTable) -> Iterator[Breach]:

@@ -15,6 +15,7 @@ from colonnade.layouts.index_home import PlacedIndex, home_of, index_datasets, r
 from colonnade.layouts.wide import is_wide
 from colonnade.model import TableInfo
 from colonnade.nodes import Dataset, EditableDataset, EditableGroup, Group, Node, attributes
+from colonnade.nodes.elements import is_shown_as_stored
 from colonnade.nodes.paths import dataset_at, editable, is_dataset
 from colonnade.nodes.protocols import ObjectReference
 
@@ -107,9 +108,28 @@ def attach_index(group: EditableGroup, column: str, kind_word: str, dataset: Edi
     """Mark a newly built dataset as a search index of a column: KIND, tokens, and the reference to it."""
     writing.write_text(dataset, names.KIND_ATTRIBUTE, kind_word, "ascii")
     write_tokens(group, [dataset])
-    source = dataset_at(group, column)
+    source, is_strict = dataset_at(group, column), has_standard_references(group)
     known = [node for node in _references(source) if node.address != dataset.address]
-    writing.write_references(source, names.SEARCH_INDEX_LIST, [*(editable(node) for node in known), dataset])
+    listed = [*(editable(node) for node in known), dataset]
+    writing.write_references(source, names.SEARCH_INDEX_LIST, listed, is_strict)
+    if is_strict:
+        _make_standard(dataset)
+
+
+def has_standard_references(group: Group) -> bool:
+    """Whether the references of a table are of the type H5T_STD_REF: by its attribute, or by its labels."""
+    if attributes.read_text(group, names.REFERENCES) == "standard":
+        return True
+    stored = group.attribute_storage(names.INDEX_COLUMNS)
+    return stored is not None and is_shown_as_stored(stored[0])
+
+
+def _make_standard(index: EditableDataset) -> None:
+    """Write the reference of a bitmap to its values again, of the type H5T_STD_REF."""
+    for address in index.reference_addresses(names.LIST_VALUES):
+        values = index.dereference(ObjectReference(address))
+        if values is not None and is_dataset(values):
+            writing.write_reference(index, names.LIST_VALUES, editable(values), True)
 
 
 def write_tokens(group: EditableGroup, datasets: Sequence[EditableDataset]) -> None:
@@ -147,11 +167,20 @@ def detach_index(group: EditableGroup, index: PlacedIndex) -> None:
     remove_index(group, index, "july")
     source = group.open_dataset(index.column) if index.column is not None else None
     if source is not None:
-        left = [node for node in _references(source) if node.address != gone]
-        if left:
-            writing.write_references(source, names.SEARCH_INDEX_LIST, [editable(node) for node in left])
-        else:
-            writing.delete_attribute(source, names.SEARCH_INDEX_LIST)
+        drop_reference(group, editable(source), gone)
+
+
+def drop_reference(group: EditableGroup, column: EditableDataset, gone: int | None) -> None:
+    """Remove the reference of a column to a search index. The table remembers that its references are strict."""
+    stored, is_strict = column.attribute_storage(names.SEARCH_INDEX_LIST), has_standard_references(group)
+    if not is_strict and stored is not None and is_shown_as_stored(stored[0]):
+        writing.write_text(group, names.REFERENCES, "standard")
+        is_strict = True
+    left = [editable(node) for node in _references(column) if node.address != gone]
+    if left:
+        writing.write_references(column, names.SEARCH_INDEX_LIST, left, is_strict)
+    else:
+        writing.delete_attribute(column, names.SEARCH_INDEX_LIST)
 
 
 def rename_indexes(group: EditableGroup, info: TableInfo, column: str, new_name: str) -> None:

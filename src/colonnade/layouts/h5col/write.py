@@ -28,9 +28,14 @@ from colonnade.h5.links import rename, unlink
 from colonnade.layouts import revision_tables
 from colonnade.layouts.h5col import LAYOUT, names
 from colonnade.layouts.h5col.counts import count_of
-from colonnade.layouts.h5col.describe import open_column
+from colonnade.layouts.h5col.describe import mask_names, open_column
 from colonnade.layouts.h5col.list_writer import JULY_MARKING, ListWriter, is_list
-from colonnade.layouts.h5col.search import next_generation, search_indexes, write_tokens
+from colonnade.layouts.h5col.search import (
+    has_standard_references,
+    next_generation,
+    search_indexes,
+    write_tokens,
+)
 from colonnade.layouts.revision_tables import (
     keep_type,
     may_be_categories,
@@ -40,7 +45,7 @@ from colonnade.layouts.revision_tables import (
     write_table_texts,
 )
 from colonnade.model import ColumnInfo, ColumnOptions, Lists, StoredType, TableInfo, TableText
-from colonnade.nodes import EditableDataset, EditableGroup, EditableNode, Group
+from colonnade.nodes import Dataset, EditableDataset, EditableGroup, EditableNode, Group
 from colonnade.nodes.elements import column_node
 from colonnade.nodes.paths import dataset_at, editable
 from colonnade.stored_dtypes import integer_bounds, memory_dtype
@@ -122,7 +127,7 @@ def _write_column_attributes(group: EditableGroup, column: WrittenColumn) -> Non
         writing.write_number(node, names.SCALE_FACTOR, 10.0**-column.kind.scale)
     if column.categories is not None:
         target = _write_categories(group, column)
-        writing.write_reference(column.dataset, names.CATEGORIES, target)
+        writing.write_reference(column.dataset, names.CATEGORIES, target, has_standard_references(group))
     elif not is_list(column.kind):
         _write_range(column)
 
@@ -197,23 +202,18 @@ def resume_column(group: EditableGroup, column: ColumnInfo) -> ColumnWriter | Li
 
     if isinstance(column.row_form, Lists):
         return ListWriter.resume(group, column)
+    if column.is_masked:
+        raise UnsupportedError(
+            f"cannot change the rows of column {column.name!r}: it has the attribute MASK, which H5Col reserves and no "
+            "writer may write. Replace the column, or write the table to a new file",
+            feature="changing columns with the attribute MASK",
+            column=column.name,
+        )
     dataset, companion = open_column(group, column)
     categories = None
     if column.categories is not None:
-        _refuse_other_codes(column)
         categories = ColumnReader(column, dataset, companion).categories()
     return ColumnWriter.resume(column, group, editable(dataset), categories, marking=JULY_MARKING)
-
-
-def _refuse_other_codes(column: ColumnInfo) -> None:
-    """Refuse to write codes whose fill is not -1: the writer would mark missing rows by -1."""
-    if column.encoding is not None:
-        raise UnsupportedError(
-            f"cannot change the rows of categorical column {column.name!r}: its missing rows are not marked by -1. "
-            "Replace the column, or write the table to a new file",
-            feature="changing codes with a fill other than -1",
-            column=column.name,
-        )
 
 
 def begin_change(group: EditableGroup) -> None:
@@ -266,7 +266,8 @@ def _extend_categories(group: EditableGroup, column: WrittenColumn, info: TableI
     if not shared and dataset is not None and add_categories(dataset, column.categories, n_before, column.name):
         return True
     _unlink_categories(group, info, column.name)
-    writing.write_reference(column.dataset, names.CATEGORIES, _write_categories(group, column))
+    target = _write_categories(group, column)
+    writing.write_reference(column.dataset, names.CATEGORIES, target, has_standard_references(group))
     return False
 
 
@@ -288,6 +289,13 @@ def _unlink_categories(group: EditableGroup, info: TableInfo, name: str) -> None
             unlink(group, home_name)
 
 
+def _unlink_mask(group: EditableGroup, info: TableInfo, name: str, dataset: Dataset | None) -> None:
+    """Remove the mask of a column from the group of its table."""
+    if info.by_name[name].is_masked and dataset is not None:
+        for mask in mask_names(group, [dataset]):
+            unlink(group, mask)
+
+
 # -- changes of columns --
 
 
@@ -300,8 +308,9 @@ def attach_column(group: EditableGroup, info: TableInfo, column: WrittenColumn) 
 
 
 def detach_column(group: EditableGroup, info: TableInfo, name: str) -> None:
-    """Remove a column, its categories, and every reference to it."""
+    """Remove a column, its categories, its mask, and every reference to it."""
     _unlink_categories(group, info, name)
+    _unlink_mask(group, info, name, group.open_dataset(name))
     unlink(group, name)
     write_order(group, [column for column in info.column_names if column != name])
     if name in info.label_names:
@@ -339,6 +348,7 @@ def replace_column(group: EditableGroup, info: TableInfo, column: WrittenColumn,
     valid = [index for index in search_indexes(group, _without(info, column.name)) if index.problem is None]
     begin_change(group)
     _unlink_categories(group, info, column.name)
+    _unlink_mask(group, info, column.name, old)
     _write_column_attributes(group, column)
     if old is not None:
         writing.copy_attributes(old, _node(group, column), without=names.VALUE_ATTRIBUTES)
@@ -354,7 +364,8 @@ def _without(info: TableInfo, name: str) -> TableInfo:
 def _write_labels(group: EditableGroup, labels: Sequence[str]) -> None:
     """Write INDEX_COLUMNS, and the name of the first label."""
     if labels:
-        writing.write_references(group, names.INDEX_COLUMNS, [dataset_at(group, name) for name in labels])
+        targets = [dataset_at(group, name) for name in labels]
+        writing.write_references(group, names.INDEX_COLUMNS, targets, has_standard_references(group))
         writing.write_text(group, names.INDEX, labels[0])
     else:
         writing.delete_attribute(group, names.INDEX_COLUMNS)

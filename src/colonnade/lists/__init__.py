@@ -1,0 +1,1 @@
+"""List columns in queries: tests of their elements, and rows made of them."""
