@@ -14,6 +14,7 @@ import pytest
 
 import colonnade as cn
 from colonnade.engines.duckdb import duckdb_source
+from colonnade.engines.polars import lazy_frame
 from tests.laws.engine_predicates import arrow_filter, polars_filter, sql_filter
 from tests.rooms.engine_rows import needs_lazy, recorded_supersets, write_rows
 
@@ -70,9 +71,10 @@ def test_duckdb(opened: tuple[pa.Table, cn.Table], source: str) -> None:
 
 @needs_lazy
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
-def test_polars(opened: tuple[pa.Table, cn.Table], engine: str) -> None:
+@pytest.mark.parametrize("takes_all", [False, True])
+def test_polars(opened: tuple[pa.Table, cn.Table], engine: str, takes_all: bool) -> None:
     rows, table = opened
-    frame, lazy = pl.DataFrame(rows), table.lazy()
+    frame, lazy = pl.DataFrame(rows), lazy_frame(table._query(), takes_all=takes_all)
     rng, wrong = random.Random(3), []
     with recorded_supersets() as supersets:
         for _ in range(N_FILTERS):

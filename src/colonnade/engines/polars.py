@@ -248,7 +248,8 @@ def polars_superset(predicate: polars.Expr, schema: pa.Schema, names: list[str] 
 class PolarsScan:
     """Reads what a LazyFrame asks for: columns, a filter, and at most some rows."""
 
-    def __init__(self, source: EngineSource) -> None:
+    def __init__(self, source: EngineSource, takes_all: bool = False) -> None:
+        self._takes_all = takes_all  # every filter that is understood, also where Polars is faster
         self._source, self._schema = source, source._schema()
         self._names = dict(zip(self._schema.names, source.columns, strict=True))
         self.dtypes = source.head(0).to_polars().schema
@@ -266,7 +267,9 @@ class PolarsScan:
         if matching is not None and superset.rows is not True:
             plan = matching.explain()
             n_likely = plan.found.may.count
-            if n_rows is None and not plan.is_selective:  # Polars filters rows in memory faster than they are picked
+            if n_rows is None and not (
+                self._takes_all or plan.is_selective
+            ):  # Polars filters rows in memory faster than they are picked
                 superset, matching = UNKNOWN, self._source
         again = None if superset.exact else predicate
         columns = list(wanted)
@@ -337,7 +340,7 @@ class PolarsScan:
         return whole
 
 
-def lazy_frame(source: EngineSource) -> polars.LazyFrame:
+def lazy_frame(source: EngineSource, *, takes_all: bool = False) -> polars.LazyFrame:
     """The rows as a LazyFrame."""
     try:
         plugins = import_module("polars.io.plugins")
@@ -347,5 +350,5 @@ def lazy_frame(source: EngineSource) -> polars.LazyFrame:
     takes = inspect.signature(register).parameters
     named = {"explain_name": "colonnade"} if "explain_name" in takes else {}
     pure = {"is_pure": True} if "is_pure" in takes else {}
-    scan = PolarsScan(source)
+    scan = PolarsScan(source, takes_all)
     return register(scan.frames, schema=scan.dtypes, **pure, **named)
