@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import colonnade as cn
-from tests.rooms import test_trust
 from tests.rooms.test_trust import (
     KINDS,
     SMALL_COLUMNS,
@@ -37,12 +36,6 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "t.h5"
 
 
-@pytest.fixture(autouse=True)
-def july(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The helpers look at the home of July's indexes."""
-    monkeypatch.setattr(test_trust, "HOME", "t/SEARCH_INDEXES")
-
-
 def write(path: Path, column: str, kind: str) -> None:
     options = {"x": cn.column(chunk_rows=8, strings="fixed", fill="" if column == "texts" else -1.0)}
     cn.write(path, {"x": SMALL_COLUMNS[column][0]}, "t", layout="h5col", columns=options, index={"x": kind})
@@ -63,7 +56,7 @@ def test_no_flipped_byte_changes_an_answer(
     write(path, column, kind)
     original, wanted = path.read_bytes(), answers(path, predicates, trust="never")
     assert answers(path, predicates) == wanted and trusted(path) == [True]
-    every, wrong = list(flips(path)), []
+    every, wrong = list(flips(path, "t/SEARCH_INDEXES")), []
     assert any("SOURCE_GENERATION" in what for what, _ in every) and len(every) > 40
     for what, tamper in every[:: STEP if is_forged else 7 * STEP]:
         tampered(path, original, tamper)

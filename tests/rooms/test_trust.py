@@ -798,9 +798,9 @@ def raw_bytes(node: Any, kind: Any) -> np.ndarray[Any, Any]:
     return image
 
 
-def flip_in_dataset(name: str, place: int) -> Callable[[h5py.File], None]:
+def flip_in_dataset(home: str, name: str, place: int) -> Callable[[h5py.File], None]:
     def tamper(h5: h5py.File) -> None:
-        node = h5[f"{HOME}/{name}"].id
+        node = h5[f"{home}/{name}"].id
         kind = node.get_type()
         image = raw_bytes(node, kind)
         image.reshape(-1).view("u1")[place] ^= 1 << place % 8
@@ -809,9 +809,9 @@ def flip_in_dataset(name: str, place: int) -> Callable[[h5py.File], None]:
     return tamper
 
 
-def flip_in_attribute(name: str, attribute: str, place: int) -> Callable[[h5py.File], None]:
+def flip_in_attribute(home: str, name: str, attribute: str, place: int) -> Callable[[h5py.File], None]:
     def tamper(h5: h5py.File) -> None:
-        node = h5a.open(h5[f"{HOME}/{name}"].id, attribute.encode())
+        node = h5a.open(h5[f"{home}/{name}"].id, attribute.encode())
         kind = node.get_type()
         image = raw_bytes(node, kind)
         image.reshape(-1).view("u1")[place] ^= 1 << place % 8
@@ -820,19 +820,19 @@ def flip_in_attribute(name: str, attribute: str, place: int) -> Callable[[h5py.F
     return tamper
 
 
-def flips(path: Path) -> Iterator[Tampering]:
+def flips(path: Path, home: str = HOME) -> Iterator[Tampering]:
     """Every byte of every dataset and attribute of the indexes, one bit of it the other way round."""
     with h5py.File(path) as h5:
-        for name, node in h5[HOME].items():
+        for name, node in h5[home].items():
             size = node.id.get_type().get_size() * int(np.prod(node.shape))
             for place in range(size):
-                yield f"{name} byte {place}", flip_in_dataset(name, place)
+                yield f"{name} byte {place}", flip_in_dataset(home, name, place)
             for attribute in node.attrs:
                 found = h5a.open(node.id, attribute.encode())
                 if found.get_type().get_class() == h5t.REFERENCE:
                     continue
                 for place in range(found.get_type().get_size() * int(np.prod(found.shape))):
-                    yield f"{name}.{attribute} byte {place}", flip_in_attribute(name, attribute, place)
+                    yield f"{name}.{attribute} byte {place}", flip_in_attribute(home, name, attribute, place)
 
 
 def tampered(path: Path, original: bytes, tamper: Callable[[h5py.File], None]) -> None:
