@@ -995,3 +995,17 @@ def test_columns_are_offered_by_the_tab_key(path: Path) -> None:
         assert table.select("ts")._ipython_key_completions_() == ["ts"]
         assert "ts" in table and "id" in table and "nothing" not in table and 3 not in table
         assert "ts" in table.select("ts") and "ts" not in table.select("id")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"index": ["a"]}, {"index": "a"}, {"index": {"a": 5}}, {"index": {"a": [5]}}, {"columns": ["a"]},
+        {"labels": 5}, {"labels": ["a", 3]}, {"table": 5}, {"layout": 5}, {"title": 5}, {"mode": 5},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_option_of_another_type_is_a_usage_error(tmp_path: Path, options: dict[str, Any]) -> None:
+    with pytest.raises(cn.errors.UsageError, match=r"\S"):
+        cn.write(tmp_path / "a.h5", {"a": [1]}, **{"table": "t", **options})
+    assert not (tmp_path / "a.h5").exists()

@@ -97,7 +97,21 @@ class TableOptions:
             text = getattr(self, option)
             if text is not None and not isinstance(text, str):
                 raise UsageError(f"{option} must be a string, not {text!r}", option=option)
+        self._check_names()
         check_references(self.references, named_layout(self.layout))
+
+    def _check_names(self) -> None:
+        """Refuse what is not by column: these options are often given as the plain list of the names."""
+        for option, example in (("columns", '{"x": cn.column(units="m")}'), ("index", '{"x": "chunk_minmax"}')):
+            given = getattr(self, option)
+            if given is not None and not isinstance(given, Mapping):
+                raise UsageError(f"{option} must be a dict by column, such as {example}, not {given!r}", option=option)
+        for name, kinds in (self.index or {}).items():
+            if not isinstance(kinds, Iterable):
+                raise UsageError(f"index of {name!r} must be a kind or several, not {kinds!r}", option="index")
+        labels: object = self.labels or ()
+        if not isinstance(labels, Iterable) or not all(isinstance(name, str) for name in labels):
+            raise UsageError(f"labels must be names of columns, or a dict of arrays, not {labels!r}", option="labels")
 
 
 def check_references(references: object, layout: Layout) -> None:

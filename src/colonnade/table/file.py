@@ -382,6 +382,8 @@ class File(Sealed):
 
     def _absolute(self, path: str) -> str:
         """The path from the file's root; a path without a leading slash starts at the group that was opened."""
+        if not isinstance(path, str):
+            raise UsageError(f"the path of a table is a string, not {path!r}")
         begin = "" if path.startswith("/") else self._handle.root.path
         return "/" + "/".join(part for part in f"{begin}/{path}".split("/") if part)
 
