@@ -26,7 +26,7 @@ from .table_pairs import compare_tables
 TESTS = Path(__file__).parent.parent
 FOLDERS = [
     "golden/anndata", "golden/foreign", "golden/h5col", "golden/nwb", "golden/sparse",
-    "conformance/files", "conformance/anndata", "conformance/artifactdb",
+    "conformance/files", "conformance/anndata", "conformance/artifactdb", "conformance/h5col",
 ]  # fmt: skip
 SUFFIXES = (".h5", ".h5ad", ".h5mu", ".hdf5", ".mat", ".nwb")
 MADE_BY_ONE = {"golden/nwb": 1}
