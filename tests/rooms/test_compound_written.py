@@ -31,6 +31,7 @@ ROWS: dict[str, Any] = {
 }
 
 
+@pytest.mark.skipif(h5py.version.version_tuple < (3, 13), reason="older h5py reads no empty list in a compound")
 def test_h5py_reads_the_rows(tmp_path: Path) -> None:
     path = tmp_path / "x.h5"
     cn.write(path, ROWS, "grp/rows", layout="compound", title="Run", columns={"n": cn.column(units="MeV")})

@@ -123,7 +123,8 @@ def test_a_large_table_that_is_read_whole_warns_once(path: Path, set_limits: Set
         assert pa.table(table.where("ts < 3")).num_rows == 3
         assert pa.table(table[:5]).num_rows == 5
         assert table.to_arrow().num_rows == table.dataset().to_table().num_rows == N_ROWS
-        assert table.lazy().collect().height == N_ROWS
+        if tuple(map(int, pl.__version__.split(".")[:2])) >= (1, 34):
+            assert table.lazy().collect().height == N_ROWS
     with pytest.warns(
         UserWarning, match=r"all 1,000 rows of /t are read .*\.duckdb\(\).*\.lazy\(\).*\.dataset\(\)"
     ) as seen:
