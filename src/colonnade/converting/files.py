@@ -282,7 +282,6 @@ class _Conversion:
             for path, draft in self.drafts.items():
                 draft.write(file, self.places[path], partial(reported.rows, self.sizes[path]))
                 self._build_indexes(draft, file, self.places[path])
-                self.done.notes += draft.table._layout.conversion.lost(draft.source)
                 reported.before += self.sizes[path]
             lenient = {
                 at: self.places[path]
