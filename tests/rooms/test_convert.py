@@ -658,3 +658,14 @@ def test_a_type_that_does_not_fit_a_hep001_column_is_not_looked_at(tmp_path: Pat
     cn.convert(tmp_path / "a.h5", tmp_path / "b.h5ad")
     found = cn.read(tmp_path / "b.h5ad", "t")["x"]
     assert found.type == pa.int8() and found.to_pylist() == [-1, 2]
+
+
+def test_a_table_at_the_root_is_refused_with_the_call_that_writes_it(tmp_path: Path) -> None:
+    path, new = tmp_path / "root.h5", tmp_path / "new.h5"
+    cn.write(path, {"x": [1, 2]}, "/")
+    with pytest.raises(cn.errors.UsageError, match="the root of this file is a table") as caught:
+        cn.convert(path, new, layout="h5col")
+    assert "cn.open(path)['/'].write('new.h5', table='name', layout='h5col')" in str(caught.value)
+    with cn.open(path) as file:
+        file["/"].write(new, table="name", layout="h5col")
+    assert cn.read(new, "name").to_pydict() == {"x": [1, 2]}

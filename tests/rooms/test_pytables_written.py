@@ -159,7 +159,7 @@ def test_missing_values(tmp_path: Path) -> None:
     asked = {"b": cn.column(fill=True), "f": cn.column(fill=-2.0)}
     cn.write(path, {"b": [False, None], "f": [None, 1.0]}, "more", layout="pytables", columns=asked)
     assert read_by_pytables(path, "/more").tolist() == [(False, -2.0), (True, 1.0)]
-    with pytest.raises(DataError, match="cannot store a missing value") as caught:
+    with pytest.raises(DataError, match=r"cannot store a missing value.*: cn\.column\(fill=...\)") as caught:
         cn.write(tmp_path / "y.h5", {"n": [1, None]}, "events", layout="pytables")
     assert (caught.value.column, caught.value.row) == ("n", 1)
     assert not (tmp_path / "y.h5").exists()

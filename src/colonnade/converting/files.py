@@ -270,7 +270,10 @@ class _Conversion:
     def run(self, target: str | os.PathLike[str], progress: Progress | None) -> Converted:
         root = self.source._handle.library_root
         if "/" in self.drafts:
-            raise UsageError("the root of this file is a table: convert cannot store its layout's group")
+            raise UsageError(
+                "the root of this file is a table, which convert cannot write as a group of the new file. Write the "
+                f"table: cn.open(path)['/'].write('new.h5', table='name', layout={self.done.layout!r})"
+            )
         with open_file(target, "w") as file:
             reported = _Progress(progress, sum(self.sizes.values()))
             places = [

@@ -34,8 +34,8 @@ class PandasConversion(Conversion):
         if unnamed:
             listed = ", ".join(map(repr, unnamed[:MOST_LISTED])) + (", ..." if len(unnamed) > MOST_LISTED else "")
             notes.append(
-                f"{table.path}: the names of {len(unnamed):,} columns are pickles, which are not loaded: they are called "
-                f"by their places, {listed}"
+                f"{table.path}: the names of {len(unnamed):,} columns are pickles, which are not loaded: they are "
+                f"called by their places, {listed}"
             )
         return notes
 

@@ -79,7 +79,10 @@ class ElementWriter:
                 fill = bytes(column.type.size)  # the null reference
             if array.null_count and fill is None:
                 row = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
-                why = "its table has no mark for missing values, and no value to store instead (FIELD_n_FILL)"
+                why = (
+                    "its table has no mark for missing values, and no value to store instead: cn.column(fill=...) of a "
+                    "new table, or the attribute FIELD_n_FILL, gives one"
+                )
                 raise DataError(f"cannot store a missing value: {why}", column=column.name, row=row)
             values = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
             encoded = encode(values, column.type, fill, column.name)
