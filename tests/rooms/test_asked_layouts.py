@@ -125,3 +125,12 @@ def test_many_candidates_are_named(file: Path, run: Run) -> None:
     with pytest.raises(UsageError, match="2 tables"):
         cn.read(file, layout="quiet")
     assert "name one: /again, /runs" in run("head", file, "--layout", "quiet").output
+
+
+def test_a_table_of_another_layout_is_refused_with_its_own(tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "run.h5"
+    cn.write(path, {"x": [1]}, "events")
+    with cn.open(path) as opened, pytest.raises(UsageError, match=r"layout 'pandas': it is one of layout 'hep001'$"):
+        opened.table("/events", layout="pandas")
+    refused = run("head", path, "--layout", "pandas")
+    assert refused.exit_code == 1 and "holds no tables of layout 'pandas'; list" in refused.output
