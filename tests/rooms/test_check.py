@@ -16,8 +16,9 @@ import pyarrow as pa
 import pytest
 
 import colonnade as cn
+from colonnade.checking import ALL_RULES
 from colonnade.checking import fix as mend
-from colonnade.cli.check import ALL_RULES, citation
+from colonnade.cli.check import citation
 from colonnade.layouts import LAYOUTS
 from colonnade.model import Repair
 from tests.conformance import make

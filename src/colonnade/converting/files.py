@@ -106,6 +106,7 @@ def convert(
     >>> cn.convert("run.csv", "again.h5", types={"ts": "int16"}).tables
     ['/run']
     """
+    _check_types(source, target, source_layouts)
     path = Path(target)
     files = row_files.RowFiles(
         None if isinstance(source, File) else row_files.row_format(Path(source), source_format, is_source=True),
@@ -143,6 +144,19 @@ def convert(
         raise UsageError("a file cannot be converted into itself: name another target")
     with open_file(source) as file:
         return _converted(file, target, into, options, progress, asked)
+
+
+def _check_types(source: object, target: object, source_layouts: object) -> None:
+    """Refuse what is of another type."""
+    if not isinstance(source, (str, os.PathLike, File)):
+        raise UsageError(f"what is converted must be a path or a File, not {source!r}")
+    if not isinstance(target, (str, os.PathLike)):
+        raise UsageError(f"the target must be a path, not {target!r}")
+    if source_layouts is not None and not isinstance(source_layouts, Mapping):
+        raise UsageError(
+            f'source_layouts must be a dict by path, such as {{"/col_attrs": "columns"}}, not {source_layouts!r}',
+            option="source_layouts",
+        )
 
 
 def _convert_to_row_file(
