@@ -693,5 +693,5 @@ def test_arguments_of_another_type_are_refused_with_what_is_expected(tmp_path: P
         with pytest.raises(cn.errors.UsageError, match="dims must be the name of a column, or a list of such, not 5"):
             table.to_xarray(wrong)
     for values in ([1.5, 2], pd.Series([1, 2]), ["a"]):
-        with pytest.raises(cn.errors.UsageError, match=r"cannot write single values, .* give them a name"):
+        with pytest.raises(cn.errors.UsageError, match=r"batch 0 is a single value, .* give values a name"):
             cn.write(tmp_path / "new.h5", values, "t")

@@ -279,7 +279,7 @@ def _batch_source(batch: object, number: int, unnamed: str) -> Source:
         )
     if _is_scalar(batch):
         raise UsageError(
-            f"cannot write single values, such as {batch!r:.40}, as a table: give them a name, {{'name': values}}"
+            f"batch {number} is a single value, {repr(batch)[:40]}, not a table: give values a name, {{'name': values}}"
         )
     if not _is_batch(batch):
         raise UsageError(
