@@ -125,3 +125,23 @@ def test_many_candidates_are_named(file: Path, run: Run) -> None:
     with pytest.raises(UsageError, match="2 tables"):
         cn.read(file, layout="quiet")
     assert "name one: /again, /runs" in run("head", file, "--layout", "quiet").output
+
+
+def test_a_table_of_another_layout_is_refused_with_its_own(tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "run.h5"
+    cn.write(path, {"x": [1]}, "events")
+    with cn.open(path) as opened, pytest.raises(UsageError, match=r"layout 'pandas': it is one of layout 'hep001'$"):
+        opened.table("/events", layout="pandas")
+    refused = run("head", path, "--layout", "pandas")
+    assert refused.exit_code == 1 and "holds no tables of layout 'pandas'; list" in refused.output
+
+
+def test_rows_for_a_table_that_is_one_only_in_the_layout_asked_for(tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "cells.h5"
+    with h5py.File(path, "w") as h5:
+        h5["cells/x"], h5["cells/y"] = [1, 2], [0.5, 1.5]
+    cn.write(tmp_path / "more.h5", {"x": [3], "y": [2.5]}, "cells")
+    refused = run("append", path, tmp_path / "more.h5", "--table", "cells", "--layout", "columns")
+    assert refused.exit_code == 3 and "cannot change tables of layout 'columns': it is read-only" in refused.output
+    unknown = run("append", path, tmp_path / "more.h5", "--table", "cells")
+    assert unknown.exit_code == 2 and "no table 'cells'" in unknown.output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from dataclasses import replace
@@ -15,7 +16,9 @@ import pyarrow as pa
 import pytest
 
 import colonnade as cn
+from colonnade.checking import ALL_RULES
 from colonnade.checking import fix as mend
+from colonnade.cli.check import citation
 from colonnade.layouts import LAYOUTS
 from colonnade.model import Repair
 from tests.conformance import make
@@ -280,6 +283,24 @@ def test_text_says_what_where_and_what_to_do(broken: Path) -> None:
     assert "6 errors, 1 warning" in text
     assert "checked 1 table, 5 columns" in text
     assert "warning" not in call("check", broken, "--severity", "error").stdout.split("\n\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("rule", "cited"),
+    [
+        ("I2", "HEP001 7.2, 9.2"), ("JT1", "H5Col JT1"), ("A5", "AnnData DataFrames"), ("N4", "HDMF VectorIndex"),
+        ("P1", "PyTables, File format"), ("R1", "HDF5 Table Specification"), ("PD2", ""), ("N7", ""),
+        ("sparse.map", ""),
+    ],
+)  # fmt: skip
+def test_a_rule_cites_its_own_document_or_none(rule: str, cited: str) -> None:
+    assert citation(rule, ALL_RULES[rule].clause) == cited
+
+
+def test_no_rule_cites_hep001_but_those_of_it() -> None:
+    cited = {rule: citation(rule, stated.clause) for rule, stated in ALL_RULES.items()}
+    assert {re.sub(r"\d+$", "", rule) for rule, text in cited.items() if "HEP001" in text} == {"H", "T", "C", "I", "S"}
+    assert not any("none" in text for text in cited.values())
 
 
 def test_json_is_whole(broken: Path) -> None:

@@ -658,3 +658,40 @@ def test_a_type_that_does_not_fit_a_hep001_column_is_not_looked_at(tmp_path: Pat
     cn.convert(tmp_path / "a.h5", tmp_path / "b.h5ad")
     found = cn.read(tmp_path / "b.h5ad", "t")["x"]
     assert found.type == pa.int8() and found.to_pylist() == [-1, 2]
+
+
+def test_a_table_at_the_root_is_refused_with_the_call_that_writes_it(tmp_path: Path) -> None:
+    path, new = tmp_path / "root.h5", tmp_path / "new.h5"
+    cn.write(path, {"x": [1, 2]}, "/")
+    with pytest.raises(cn.errors.UsageError, match="the root of this file is a table") as caught:
+        cn.convert(path, new, layout="h5col")
+    assert "cn.open(path)['/'].write('new.h5', table='name', layout='h5col')" in str(caught.value)
+    with cn.open(path) as file:
+        file["/"].write(new, table="name", layout="h5col")
+    assert cn.read(new, "name").to_pydict() == {"x": [1, 2]}
+
+
+def test_arguments_of_another_type_are_refused_with_what_is_expected(tmp_path: Path) -> None:
+    path = tmp_path / "run.h5"
+    cn.write(path, {"x": [1, 2]}, "events")
+    wrong: Any = 5
+    with pytest.raises(cn.errors.UsageError, match="what is converted must be a path or a File, not 5"):
+        cn.convert(wrong, tmp_path / "new.h5")
+    with pytest.raises(cn.errors.UsageError, match="the target must be a path, not 5"):
+        cn.convert(path, wrong)
+    for wrong in (5, "columns", ["/x"]):
+        with pytest.raises(cn.errors.UsageError, match="source_layouts must be a dict by path"):
+            cn.convert(path, tmp_path / "new.h5", source_layouts=wrong)
+    wrong = "x"
+    with cn.open(path) as file:
+        table = file["events"]
+        for read in (table, table.sort_by("x")):
+            with pytest.raises(cn.errors.UsageError, match="a batch must have at least one row, not 'x'"):
+                list(read.batches(wrong))
+            assert [len(batch) for batch in read.batches(np.int8(1))] == [1, 1]  # type: ignore[arg-type]
+        wrong = 5
+        with pytest.raises(cn.errors.UsageError, match="dims must be the name of a column, or a list of such, not 5"):
+            table.to_xarray(wrong)
+    for values in ([1.5, 2], pd.Series([1, 2]), ["a"]):
+        with pytest.raises(cn.errors.UsageError, match=r"batch 0 is a single value, .* give values a name"):
+            cn.write(tmp_path / "new.h5", values, "t")

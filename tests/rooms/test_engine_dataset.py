@@ -6,7 +6,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import pytest
 
 import colonnade as cn
 from colonnade.engines.dataset import RowsFragment, TableDataset, TableScanner
-from colonnade.errors import ConflictError
+from colonnade.errors import ColumnNotFound, ConflictError
 from tests.rooms.engine_rows import N_ROWS, needs_lazy, write_rows
 from tests.rooms.test_chunks_read import Recorder, touched
 
@@ -122,6 +122,18 @@ def test_it_answers_as_pyarrow_does(table: cn.Table) -> None:
     assert pa.table(dataset).num_rows == N_ROWS
     joined = dataset.filter(pc.field("rid") < 3).join(ds.dataset(pa.table({"rid": [1], "y": [7]})), "rid")
     assert sorted(joined.to_table()["y"].to_pylist(), key=str) == [7, None, None]
+
+
+def test_a_column_that_does_not_exist_is_refused_with_those_that_do(table: cn.Table) -> None:
+    dataset = table.dataset()
+    reads: list[Callable[[list[str]], object]] = [
+        lambda names: dataset.to_table(columns=names),
+        lambda names: dataset.scanner(columns=names),
+        lambda names: dataset.head(3, columns=names),
+    ]
+    for read in reads:
+        with pytest.raises(ColumnNotFound, match=r"no column 'rdi' in the dataset\. Nearest: 'rid'"):
+            read(["i32", "rdi"])
 
 
 @needs_lazy

@@ -203,11 +203,26 @@ def test_it_is_converted(tmp_path: Path) -> None:
     with cn.open(path, "r+") as file:
         file["t"].build_index("int", "sorted_rows")
     done = cn.convert(path, tmp_path / "new.h5", layout="hep001")
-    assert (done.tables, done.indexes, done.notes) == (["/t"], 1, [])
+    doubt = "whether they have a zone is in a pickle; those that have are in UTC"
+    times = [name for name in frame if str(frame[name].dtype).startswith("datetime")]
+    assert (done.tables, done.indexes) == (["/t"], 1)
+    assert times and sorted(done.notes) == sorted(f"/t: column {name!r}: {doubt}" for name in times)
     with cn.open(tmp_path / "new.h5") as file, cn.open(path) as source:
         pd.testing.assert_frame_equal(file["t"].to_pandas(), source["t"].to_pandas())
         assert dict(file["t"].attrs) == {} and dict(file["t"]["int"].attrs) == {}
         assert file.tables() == ["/t"]
+
+
+def test_what_only_pickles_say_is_noted_when_a_table_is_converted(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1, 2], "x": [0.5, 1.5], "s": ["p", "q"], **{f"c{n}": [n, n] for n in range(9)}})
+    path = store(tmp_path / "a.h5", "t", frame, format="table", data_columns=["s"])
+    [note] = cn.convert(path, tmp_path / "new.h5", layout="hep001").notes
+    assert note.startswith("/t: the names of 11 columns are pickles, which are not loaded: they are called by their")
+    assert "'values_block_0[0]'" in note and note.endswith(", ...") and "'s'" not in note
+    plain = store(tmp_path / "b.h5", "t", frame, format="table", data_columns=True)
+    assert cn.convert(plain, tmp_path / "plain.h5", layout="hep001").notes == []
+    cn.convert(plain, tmp_path / "again.h5", layout="pandas")
+    assert cn.convert(tmp_path / "again.h5", tmp_path / "back.h5", layout="hep001").notes == []
 
 
 def test_it_is_read_only(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_missing_values(tmp_path: Path) -> None:
     asked = {"b": cn.column(fill=True), "f": cn.column(fill=-2.0)}
     cn.write(path, {"b": [False, None], "f": [None, 1.0]}, "more", layout="pytables", columns=asked)
     assert read_by_pytables(path, "/more").tolist() == [(False, -2.0), (True, 1.0)]
-    with pytest.raises(DataError, match="cannot store a missing value") as caught:
+    with pytest.raises(DataError, match=r"cannot store a missing value.*: cn\.column\(fill=...\)") as caught:
         cn.write(tmp_path / "y.h5", {"n": [1, None]}, "events", layout="pytables")
     assert (caught.value.column, caught.value.row) == ("n", 1)
     assert not (tmp_path / "y.h5").exists()
@@ -167,6 +167,31 @@ def test_missing_values(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot store a missing value"):
         cn.convert(tmp_path / "ours.h5", tmp_path / "y.h5", layout="pytables")
     assert not (tmp_path / "y.h5").exists()
+
+
+def test_a_missing_time_that_is_appended_is_the_default_of_its_column(tmp_path: Path) -> None:
+    """PyTables states it as a number of seconds, and the columns are of HDF5's time types."""
+    path = tmp_path / "x.h5"
+    asked = {"t": cn.column(fill=datetime(2000, 1, 1, 0, 0, 0, 250_000))}
+    cn.write(path, {"t": [datetime(2020, 1, 1), None]}, "ours", layout="pytables", columns=asked)
+    theirs = {
+        "t32": tables.Time32Col(dflt=-5),
+        "t64": tables.Time64Col(dflt=-1.5),
+        "nan": tables.Time64Col(dflt=np.nan),
+    }
+    with tables.open_file(path, "a") as file:
+        file.create_table("/", "theirs", theirs)
+    none = {name: pa.array([None], pa.timestamp("us")) for name in ("t", "t64", "nan")}
+    seconds = pa.array([None], pa.timestamp("s"))
+    with cn.open(path, "r+") as file:
+        file["ours"].append({"t": none["t"]})
+        file["theirs"].append({"t32": seconds, "t64": none["t64"], "nan": pa.array([0], pa.timestamp("us"))})
+        with pytest.raises(DataError, match="cannot store a missing value") as caught:
+            file["theirs"].append({"t32": seconds, "t64": none["t64"], "nan": none["nan"]})
+    assert caught.value.column == "nan"
+    default = 946_684_800.25
+    assert read_by_pytables(path, "/ours")["t"].tolist() == [1_577_836_800.0, default, default]
+    assert read_by_pytables(path, "/theirs")[["t32", "t64"]].tolist() == [(-5, -1.5)]
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,8 @@ def test_an_array_has_a_column_for_each_dimension(path: Path) -> None:
     assert rows("select a.value from array('image') a, array('/image') b where a.value = b.value and a.i0 = 0", path)
     with pytest.raises(UsageError, match="there is no array 'nothing' in"):
         cn.sql("select * from array('nothing')", path)
+    with pytest.raises(UsageError, match=r"no array 'events' in .*: it is a table, which is named without array"):
+        cn.sql("select * from array('events')", path)
     with pytest.raises(cn.errors.UnsupportedError, match="complex: an array of complex128 cannot be rows of a query"):
         cn.sql("select * from array('complex')", path)
     with pytest.raises(UsageError, match="no file is attached as 'c'"):
@@ -143,6 +145,9 @@ def test_what_is_not_a_select(path: Path) -> None:
     assert cn.sql("create table few as select ts from events limit 2", path).num_rows in (0, 1)
     assert [row[0] for row in rows("describe events", path)] == ["ts", "energy", "label"]
     assert rows("select 1 + 1") == [(2,)]
+    tables = ["events", "first/hits", "second/Notes", "second/hits"]
+    assert sorted(row[0] for row in rows("show tables", path)) == tables
+    assert sorted(row["name"] for row in cn.sql("show all tables", path).to_pylist()) == tables
 
 
 def test_errors_name_what_there_is(path: Path) -> None:
@@ -158,6 +163,31 @@ def test_errors_name_what_there_is(path: Path) -> None:
     with pytest.raises(TableNotFound):  # variables of Python are not tables
         cn.sql("select * from path", path)
     assert events
+
+
+def test_arguments_of_another_type_are_refused_with_what_is_expected(path: Path, other: Path) -> None:
+    query: Any = 5
+    with pytest.raises(UsageError, match="the query must be a string of SQL, not 5"):
+        cn.sql(query, path)
+    for empty in ("", " \n"):
+        with pytest.raises(UsageError, match="the query is empty"):
+            cn.sql(empty, path)
+    parameters: Any
+    for parameters in (7, "abc", b"abc", {1, 2}):
+        with pytest.raises(UsageError, match=r"parameters must be a list of the values for \?, or a dict"):
+            cn.sql("select ?", path, parameters=parameters)
+    assert rows("select ?", path, parameters=("abc",)) == [("abc",)]
+    attach: Any
+    for attach in ([other], str(other), 5):
+        with pytest.raises(UsageError, match="attach must be a dict of files by name"):
+            cn.sql("select 1", path, attach=attach)
+    attach = {1: other}
+    with pytest.raises(UsageError, match="the name of an attached file must be a string, not 1"):
+        cn.sql("select 1", path, attach=attach)
+    connection: Any
+    for connection in (5, "run.db"):
+        with pytest.raises(UsageError, match=r"con must be a connection of duckdb.connect\(\), or None"):
+            cn.open_table(path, "events").duckdb(connection)
 
 
 def test_without_duckdb_the_error_names_the_extra(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,6 +282,8 @@ def test_the_command_prints_json(path: Path, other: Path) -> None:
     lines = call("sql", path, "select ts from events", "--format", "jsonl", "-n", 2).stdout.splitlines()
     assert [json.loads(line) for line in lines] == [{"ts": 0}, {"ts": 1}]
     assert call("sql", path, query, "--attach", "b").exit_code == 2
+    twice = call("sql", path, query, "--attach", f"b={other}", "--attach", f"b={path}")
+    assert twice.exit_code == 2 and "--attach gives two files the name 'b'" in twice.output
     assert call("sql", path, "select x from events").exit_code == 2
     assert call("sql", path, "select 1", "--json", "--format", "csv").exit_code == 2
     assert call("sql", other.parent / "missing.h5", "select 1").exit_code == 3

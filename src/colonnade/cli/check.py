@@ -22,12 +22,18 @@ from colonnade.table.checking import check, fix
 from colonnade.table.show import size_text
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+OF_NO_DOCUMENT = "none"  # begins the clause of such a rule
 _RULE_INDEXES = {rule: index for index, rule in enumerate(ALL_RULES)}
 
 
-def document_of(rule: str) -> str:
-    """The document whose clauses a rule cites."""
-    return {"A": "AnnData", "D": "ArtifactDB", "G": "vaex"}.get(rule[:1], "HEP001")
+def citation(rule: str, clause: str) -> str:
+    """The clause that a rule cites, with its document; empty for a rule that is of no document."""
+    if not clause or clause.startswith(OF_NO_DOCUMENT):
+        return ""
+    document = {"A": "AnnData", "D": "ArtifactDB", "G": "vaex", "N": "HDMF"}.get(rule[:1])
+    if document is None and clause[0].isdigit():
+        document = "HEP001"
+    return f"{document} {clause}" if document else clause  # others name their document themselves
 
 
 def sarif_log(file: str, findings: Sequence[Finding], readable: bool) -> Facts:
@@ -51,12 +57,11 @@ def _uri(file: str) -> str:
 
 
 def _rule(rule: Rule) -> Facts:
+    cited = citation(rule.id, rule.clause)
     return {
         "id": rule.id,
         "shortDescription": {"text": rule.requires},
-        "help": {
-            "text": f"{rule.advice} {document_of(rule.id)}, clause {rule.clause}." if rule.clause else rule.advice
-        },
+        "help": {"text": f"{rule.advice} See {cited}." if cited else rule.advice},
     }
 
 
@@ -168,8 +173,8 @@ def show_finding(console: Console, finding: Finding) -> None:
     console.print(cell(f"        {finding.message}"), soft_wrap=True)
     if finding.found and finding.expected and finding.found not in finding.message:
         console.print(cell(f"        found {finding.found}, expected {finding.expected}", "dim"), soft_wrap=True)
-    clause = f" ({document_of(finding.rule)} {finding.clause})" if finding.clause else ""
-    console.print(cell(f"        {finding.advice}{clause}", "dim"), soft_wrap=True)
+    cited = citation(finding.rule, finding.clause)
+    console.print(cell(f"        {finding.advice}{f' ({cited})' if cited else ''}", "dim"), soft_wrap=True)
 
 
 def _checked_text(checked: Checked) -> str:

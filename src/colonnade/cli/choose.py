@@ -83,7 +83,8 @@ def only_table(file: File, asked: str | None) -> Table:
         return file[asked]
     tables = file.tables()
     if not tables:
-        raise NoTables(f"{file.name} holds no tables; list its contents with: colonnade ls")
+        those = "tables" if file._read_as is None else f"tables of layout {file._read_as!r}"
+        raise NoTables(f"{file.name} holds no {those}; list its contents with: colonnade ls")
     if len(tables) > 1:
         shown = ", ".join(tables[:8]) + (", ..." if len(tables) > 8 else "")
         raise UsageError(f"{file.name} holds {len(tables)} tables, name one: {shown}", tables=tables)

@@ -99,7 +99,7 @@ def _append(
             chosen = next(iter(LAYOUTS)) if layout is None else layout
             created = opened.create(table or "table", rows, layout=chosen, progress=progress)
             return created, created.n_rows
-    grown = only_table(opened, table)
+    grown = only_table(opened, None) if table is None else opened.table(table, layout)
     if layout is not None and grown.layout != layout:
         grown = opened.table(grown.path, layout)
     types = {field.name: field.type for field in grown.schema}

@@ -40,7 +40,7 @@ def run_query(file: str, query: str, attached: tuple[str, ...], options: ResultO
     form = None if is_shown else chosen_format(options.form, options.out)
     if form is not None and options.as_json and options.out in (None, "-"):
         raise UsageError(f"--json and --format {form} both print to stdout: choose one, or give a file with -o")
-    other_files = dict(map(_attached, attached))
+    other_files = _attached_files(attached)
     if options.out not in (None, "-"):
         _check_output(Path(str(options.out)), [file, *other_files.values()], options.force)
     with (
@@ -57,6 +57,15 @@ def _check_output(out: Path, sources: list[str], force: bool) -> None:
         if out.exists() and source.exists() and out.samefile(source):
             raise UsageError(f"cannot write to {out}: it is a file that is read. Choose another one")
     check_target(out, force)
+
+
+def _attached_files(attached: tuple[str, ...]) -> dict[str, str]:
+    files: dict[str, str] = {}
+    for name, path in map(_attached, attached):
+        if name in files:
+            raise UsageError(f"--attach gives two files the name {name!r}: choose another one for {path}")
+        files[name] = path
+    return files
 
 
 def _attached(text: str) -> tuple[str, str]:

@@ -33,7 +33,9 @@ class ArrayRows:
     def _dataset(self) -> Dataset:
         dataset: Dataset | None = self._file._handle.root.open_dataset(self._file._absolute(self._path))
         if dataset is None:
-            raise UsageError(f"there is no array {self._path!r} in {self._file.name}", path=self._path)
+            whole = self._file._absolute(self._path)
+            hint = "it is a table, which is named without array(...)" if whole in self._file.tables() else "see `ls`"
+            raise UsageError(f"there is no array {self._path!r} in {self._file.name}: {hint}", path=self._path)
         return dataset
 
     def _batches(self) -> Iterator[pa.RecordBatch]:

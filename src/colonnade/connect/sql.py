@@ -35,6 +35,8 @@ MAIN = "main"
 ROOT_NAME = "root"  # of a table that is the root of its file
 RESERVED_NAMES = frozenset({MAIN, "temp", "system", "pg_catalog", "information_schema", "memory"})
 RESULT_BATCH_ROWS = 65_536
+HIDDEN = "colonnade source "  # begins the names of what the views read
+LISTINGS = ('"tables"', "__show_tables_expanded")  # what DuckDB makes of `show tables` and `show all tables`
 
 # What may hold text that is not SQL is matched first, so that array('...') is found only outside of it.
 _ARRAY_OR_QUOTED = re.compile(
@@ -81,6 +83,7 @@ def answered(
     links: Links = "folder",
 ) -> Iterator[pa.RecordBatchReader]:
     """The result of a query as a reader, within a `with` block; the files stay open until its end."""
+    _check_query(query, parameters)
     with ExitStack() as stack:
         files: dict[str, File] = {}
         for name, given in {**({} if target is None else {MAIN: target}), **_checked(attach)}.items():
@@ -92,6 +95,8 @@ def answered(
         try:
             views.create(query)
             relation = connection.sql(views.rewritten, params=parameters)
+            if relation is not None and views.lists_tables and "name" in relation.columns:
+                relation = relation.filter(f"not starts_with(name, '{HIDDEN}')")
             yield _translated(relation, views)
         except connection_error() as error:
             raise views.translated(error) from error
@@ -119,9 +124,29 @@ def _translated(relation: duckdb.DuckDBPyRelation | None, views: Views) -> pa.Re
     return pa.RecordBatchReader.from_batches(reader.schema, batches())
 
 
+def _check_query(query: object, parameters: object) -> None:
+    """Refuse what is of another type."""
+    if not isinstance(query, str):
+        raise UsageError(f"the query must be a string of SQL, not {query!r}")
+    if not query.strip():
+        raise UsageError("the query is empty: give SQL, such as 'select count(*) from events'")
+    is_text = isinstance(parameters, (str, bytes, bytearray))
+    if parameters is not None and (is_text or not isinstance(parameters, (Sequence, Mapping))):
+        raise UsageError(
+            f"parameters must be a list of the values for ?, or a dict of those for $name, not {parameters!r}",
+            option="parameters",
+        )
+
+
 def _checked(attach: Mapping[str, Target | File] | None) -> Mapping[str, Target | File]:
+    if attach is not None and not isinstance(attach, Mapping):
+        raise UsageError(
+            f'attach must be a dict of files by name, such as {{"b": "other.h5"}}, not {attach!r}', option="attach"
+        )
     names = attach or {}
     for name in names:
+        if not isinstance(name, str):
+            raise UsageError(f"the name of an attached file must be a string, not {name!r}", option="attach")
         if not name or name.lower() in RESERVED_NAMES:
             raise UsageError(f"cannot attach a file as {name!r}: DuckDB uses this name. Choose another one")
     if len({name.lower() for name in names}) != len(names):
@@ -141,7 +166,12 @@ def _connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 class Views:
-    """Creates a view for each table and array that a query names."""
+    """Creates a view for each table and array that a query names.
+
+    lists_tables: the query is `show tables`, which lists what the views read too.
+    """
+
+    lists_tables = False
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, files: Mapping[str, File]) -> None:
         self._connection = connection
@@ -171,6 +201,7 @@ class Views:
         is_other = isinstance(tree, dict) and tree.get("error") and tree.get("error_type") != "parser"
         if not is_other and "SHOW_REF" not in serialized:
             return sorted(set(_base_tables(tree)))
+        self.lists_tables = any(f'"table_name":{json.dumps(name)}' in serialized for name in LISTINGS)
         every = [(schema, path) for schema in self._files for path in self._tables(schema)]
         return [(schema, path.strip("/") or ROOT_NAME) for schema, path in every]
 
@@ -212,7 +243,7 @@ class Views:
     def _view(self, schema: str, name: str, source: object) -> None:
         if (schema, name.lower()) in self._views:
             return
-        hidden = f"colonnade source {len(self._sources)}"
+        hidden = f"{HIDDEN}{len(self._sources)}"
         self._connection.register(hidden, source)
         self._connection.execute(f"create view {quoted(schema)}.{quoted(name)} as from {quoted(hidden)}")
         self._sources.append(source)

@@ -51,14 +51,14 @@ class TableDraft:
 
     @property
     def notes(self) -> list[str]:
-        """What is left out, in words."""
+        """What is left out or not kept, in words."""
         path = self.table.path
         notes = [f"{path}: column {name!r} was left out: {why}" for name, why in self.left_out.items()]
         if not self.draft.layout.conversion.columns_are_objects:
             notes += self._homeless_attributes()
         if not self.draft.layout.conversion.keeps_labels:
             notes += [f"{path}: the row label {name!r} becomes a column" for name in self.source.info.label_names]
-        return notes
+        return notes + self.table._layout.conversion.lost(self.source)
 
     def _homeless_attributes(self) -> list[str]:
         """What is lost because the columns of the new table are not objects that could have attributes."""

@@ -106,6 +106,7 @@ def convert(
     >>> cn.convert("run.csv", "again.h5", types={"ts": "int16"}).tables
     ['/run']
     """
+    _check_types(source, target, source_layouts)
     path = Path(target)
     files = row_files.RowFiles(
         None if isinstance(source, File) else row_files.row_format(Path(source), source_format, is_source=True),
@@ -143,6 +144,19 @@ def convert(
         raise UsageError("a file cannot be converted into itself: name another target")
     with open_file(source) as file:
         return _converted(file, target, into, options, progress, asked)
+
+
+def _check_types(source: object, target: object, source_layouts: object) -> None:
+    """Refuse what is of another type."""
+    if not isinstance(source, (str, os.PathLike, File)):
+        raise UsageError(f"what is converted must be a path or a File, not {source!r}")
+    if not isinstance(target, (str, os.PathLike)):
+        raise UsageError(f"the target must be a path, not {target!r}")
+    if source_layouts is not None and not isinstance(source_layouts, Mapping):
+        raise UsageError(
+            f'source_layouts must be a dict by path, such as {{"/col_attrs": "columns"}}, not {source_layouts!r}',
+            option="source_layouts",
+        )
 
 
 def _convert_to_row_file(
@@ -270,7 +284,10 @@ class _Conversion:
     def run(self, target: str | os.PathLike[str], progress: Progress | None) -> Converted:
         root = self.source._handle.library_root
         if "/" in self.drafts:
-            raise UsageError("the root of this file is a table: convert cannot store its layout's group")
+            raise UsageError(
+                "the root of this file is a table, which convert cannot write as a group of the new file. Write the "
+                f"table: cn.open(path)['/'].write('new.h5', table='name', layout={self.done.layout!r})"
+            )
         with open_file(target, "w") as file:
             reported = _Progress(progress, sum(self.sizes.values()))
             places = [
@@ -282,7 +299,6 @@ class _Conversion:
             for path, draft in self.drafts.items():
                 draft.write(file, self.places[path], partial(reported.rows, self.sizes[path]))
                 self._build_indexes(draft, file, self.places[path])
-                self.done.notes += draft.table._layout.conversion.lost(draft.source)
                 reported.before += self.sizes[path]
             lenient = {
                 at: self.places[path]

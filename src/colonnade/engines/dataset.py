@@ -16,7 +16,7 @@ from colonnade import compute as pc
 from colonnade import limits
 from colonnade.engines.arrow_filter import ArrowFilter, as_expression
 from colonnade.engines.source import EngineSource, chosen_rows, empty_batch
-from colonnade.errors import UsageError
+from colonnade.errors import ColumnNotFound, UsageError
 from colonnade.selection import Selection
 
 ScanColumns = Sequence[str] | Mapping[str, pc.Expression] | None
@@ -33,6 +33,8 @@ class Scan:
         self.schema = schema
         self._source, self._rows, self._dictionaries, self._names = source, rows, dictionaries, source.columns
         self.columns = schema.names if columns is None else list(columns)
+        for name in () if columns is None else set(self.columns) - set(schema.names):
+            raise ColumnNotFound(str(name), "the dataset", schema.names)
         self.projected = pa.schema([schema.field(name) for name in self.columns], schema.metadata)
         self._filter = None if filter is None else ArrowFilter(filter, schema, source.columns, sql=sql)
 

@@ -213,6 +213,8 @@ def relation(source: EngineSource, connection: duckdb.DuckDBPyConnection | None)
         module = import_module("duckdb")
     except ImportError:
         raise UsageError("this needs the package duckdb: pip install 'colonnade[sql]'") from None
+    if connection is not None and not isinstance(connection, module.DuckDBPyConnection):
+        raise UsageError(f"con must be a connection of duckdb.connect(), or None, not {connection!r}", option="con")
     scanned = duckdb_source(source)
     result: duckdb.DuckDBPyRelation = (module if connection is None else connection).from_arrow(scanned)
     return result

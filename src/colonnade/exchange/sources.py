@@ -277,6 +277,10 @@ def _batch_source(batch: object, number: int, unnamed: str) -> Source:
             f"batch {number} is a dict of single values, a row: give dicts of arrays, or build a table of rows with "
             "pyarrow.Table.from_pylist(rows)"
         )
+    if _is_scalar(batch):
+        raise UsageError(
+            f"batch {number} is a single value, {repr(batch)[:40]}, not a table: give values a name, {{'name': values}}"
+        )
     if not _is_batch(batch):
         raise UsageError(
             f"batch {number} is a {type(batch).__name__}, not a table: give Arrow batches or dicts of arrays"

@@ -373,7 +373,11 @@ class File(Sealed):
         may_be_foreign = opened is not None and opened[1].is_of_datasets and asked is None
         if opened is None or (may_be_foreign and whole in self._foreign_tables()):
             if asked is not None and self._handle.root.has_link(whole):
-                raise UsageError(f"{path} of {self.name} cannot be read as a table of layout {asked!r}", path=path)
+                own = table_at(self._handle.root, whole)
+                hint = "" if own is None else f": it is one of layout {own[1].name!r}"
+                raise UsageError(
+                    f"{path} of {self.name} cannot be read as a table of layout {asked!r}{hint}", path=path
+                )
             raise self._not_a_table(path, self._handle.root.open_group(whole))
         group, layout = opened
         if asked is not None:

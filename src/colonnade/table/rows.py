@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Never, Protocol, SupportsIndex, overload
 
 import numpy as np
@@ -368,6 +368,8 @@ class ReadableRows(Sealed):
         query = self._query()
         if dims is None:
             dims = [label for label in query._table.info.row_labels if label in query._names][:1]
+        if not isinstance(dims, Iterable):
+            raise UsageError(f"dims must be the name of a column, or a list of such, not {dims!r}", option="dims")
         named = [dims] if isinstance(dims, str) else list(dims)
         columns = {
             name: without_mask(values, name, integers_as_floats=True)
@@ -388,8 +390,8 @@ class ReadableRows(Sealed):
         """
         from colonnade.query.scan import read_parts
 
-        if rows < 1:
-            raise UsageError(f"a batch must have at least one row, not {rows}")
+        if not hasattr(rows, "__index__") or rows < 1:
+            raise UsageError(f"a batch must have at least one row, not {rows!r}")
 
         def start() -> Iterator[pa.RecordBatch]:
             query = self._query()

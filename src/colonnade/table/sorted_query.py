@@ -141,8 +141,8 @@ class SortedQuery(Query):
         >>> [batch["ts"].to_pylist() for batch in t.sort_by("energy").batches(rows=2)]
         [[1, 3], [2]]
         """
-        if rows < 1:
-            raise UsageError(f"a batch must have at least one row, not {rows}")
+        if not hasattr(rows, "__index__") or rows < 1:
+            raise UsageError(f"a batch must have at least one row, not {rows!r}")
         if self._limit is not None and self._limit <= limits.now.top_rows:
             return super().batches(rows, dictionaries=dictionaries)
 

@@ -60,6 +60,19 @@ class RecordPart:
         return (self.field.name,) if self.position is None else (self.field.name, self.position)
 
 
+def called_by_place(member: str, position: int) -> str:
+    """The name of a column of a block where only a pickle has it."""
+    return f"{member}[{position}]"
+
+
+def is_called_by_place(column: ColumnInfo) -> bool:
+    """Whether the name of a column is not known."""
+    match column.form:
+        case Member(path=(str(member), int(position))):
+            return column.name == called_by_place(member, position)
+    return False
+
+
 class TableDescription(FrameDescription):
     """One pass over a frame or Series, which collects the problems it finds."""
 
@@ -159,7 +172,7 @@ class TableDescription(FrameDescription):
         listed = self._plain_strings(f"{field.name}_{names.KIND}")
         if listed is not None and len(listed) == field.type.dims[0]:
             return list(enumerate(listed))
-        return [(position, f"{field.name}[{position}]") for position in range(field.type.dims[0])]
+        return [(position, called_by_place(field.name, position)) for position in range(field.type.dims[0])]
 
     def _label(self, source: RecordPart, taken: Sequence[str]) -> ColumnInfo:
         """The index, under a name that no column has."""

@@ -21,8 +21,16 @@ from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import DataError, UnsupportedError, rows_as
 from colonnade.h5.row_sink import CannotSkipFilter, RowSink, can_column_grow
 from colonnade.layouts.index_home import home_of, remove_if_empty
-from colonnade.layouts.records.tables import TITLE, table_of
-from colonnade.model import ColumnInfo, ColumnOptions, DatasetInfo, StoredType, TableInfo
+from colonnade.layouts.records.tables import TITLE, seen_type, table_of
+from colonnade.model import (
+    MICROSECONDS,
+    SECONDS,
+    ColumnInfo,
+    ColumnOptions,
+    DatasetInfo,
+    StoredType,
+    TableInfo,
+)
 from colonnade.nodes import EditableDataset, EditableGroup, EditableNode, Group
 from colonnade.nodes.paths import editable
 from colonnade.selection import Selection
@@ -31,6 +39,7 @@ from colonnade.stored_dtypes import memory_dtype
 from colonnade.threads import default_threads
 
 _ADVICE = "Only rows can be appended. To change more, convert: cn.convert(path, 'new.h5', layout='hep001')"
+_MOST_SECONDS = 1 << 31  # in the times of PyTables
 _REFERENCES = ("object_reference", "region_reference")
 _ALIKE = (("bitfield", "boolean"), ("integer", "enum"))  # datatypes whose elements are the same in memory
 
@@ -79,7 +88,10 @@ class ElementWriter:
                 fill = bytes(column.type.size)  # the null reference
             if array.null_count and fill is None:
                 row = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
-                why = "its table has no mark for missing values, and no value to store instead (FIELD_n_FILL)"
+                why = (
+                    "its table has no mark for missing values, and no value to store instead: cn.column(fill=...) of a "
+                    "new table, or the attribute FIELD_n_FILL, gives one"
+                )
                 raise DataError(f"cannot store a missing value: {why}", column=column.name, row=row)
             values = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
             encoded = encode(values, column.type, fill, column.name)
@@ -135,10 +147,27 @@ def _fill_of(group: Group, info: DatasetInfo, name: str) -> bytes | None:
         return None
     attribute, stored = f"FIELD_{position}_FILL", plain[position].type
     described = group.attribute_storage(attribute)
-    if described is None or stored.has_pointers or not _is_alike(described[0], stored):
+    if described is None:
+        return None
+    if seen_type(stored) in (SECONDS, MICROSECONDS):
+        return _fill_of_times(group.attribute_element(attribute), described[0], stored)
+    if stored.has_pointers or not _is_alike(described[0], stored):
         return None
     fill = group.attribute_element(attribute)
     return None if fill is None else fill.ljust(memory_dtype(stored).itemsize, b"\0")
+
+
+def _fill_of_times(fill: bytes | None, described: StoredType, stored: StoredType) -> bytes | None:
+    """What a number of seconds, as PyTables states it, is among times; None if there is no such time."""
+    if fill is None or described.kind not in ("integer", "float"):
+        return None
+    dtype = memory_dtype(described)
+    if len(fill) < dtype.itemsize:
+        return None
+    seconds = np.frombuffer(fill, dtype, 1)[0].item()
+    if not abs(seconds) < _MOST_SECONDS:  # NaN neither
+        return None
+    return np.int64(round(seconds if seen_type(stored) == SECONDS else seconds * 1_000_000)).tobytes()
 
 
 def _is_alike(described: StoredType, stored: StoredType) -> bool:
