@@ -171,6 +171,11 @@ def holds_stored_references(kind: pa.DataType) -> bool:
     return pa.types.is_struct(kind) and any(holds_stored_references(field.type) for field in kind)
 
 
+def is_list_type(kind: pa.DataType) -> bool:
+    """Whether values of an Arrow type are lists, of one length or of any."""
+    return bool(pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind) or pa.types.is_large_list(kind))
+
+
 def items_of(array: pa.Array) -> pa.Array:
     """The items of lists of a fixed length, one list after another, also those of missing lists."""
     length = array.type.list_size

@@ -877,12 +877,12 @@ class Query(ReadableRows):
 
         if not isinstance(leaf, Contains):
             return leaf
-        from colonnade.lists.element_tests import is_list_type, membership
+        from colonnade.columns.arrow_types import is_list_type
 
         try:
             if not is_list_type(self._subject_reader(leaf.column).kind):
                 return leaf
-            test = membership(leaf)
+            test = leaf.of_elements
             self._subject_reader(test.column)
         except PredicateError as error:
             error.part = leaf if isinstance(leaf.column, str) else error.part
@@ -972,8 +972,8 @@ class Query(ReadableRows):
         table, known = self._table, self._table.info.by_name
         if isinstance(subject, str) and subject in known:
             return table._reader(subject)
+        from colonnade.lists.element_tests import elements_reader
         from colonnade.predicate.expressions import term_of
-        from colonnade.predicate.tree import ElementsTerm
         from colonnade.query.computed import computed_reader, stored_columns_of
 
         if name is None:
@@ -983,11 +983,7 @@ class Query(ReadableRows):
         term = term_of(subject)
         stored = stored_columns_of(term, known, f"table {table.path}")
         readers = {column: table._reader(column) for column, _ in stored.values()}
-        if isinstance(term, ElementsTerm):
-            from colonnade.lists.element_tests import elements_reader
-
-            return elements_reader(term, name, stored, readers)
-        return computed_reader(term, name, stored, readers)
+        return computed_reader(term, name, stored, readers, elements_reader)
 
     def _column(self, name: str) -> ColumnInfo:
         return self._reader(name).column if name in self._computed else self._table._column(name)
@@ -1013,7 +1009,7 @@ class Query(ReadableRows):
         """What a computed column is computed from: columns of the table, whose types are checked."""
         from colonnade.predicate.columns import Expression
         from colonnade.predicate.parse import expression_with_positions, showing_position
-        from colonnade.predicate.tree import Predicate, TruthTerm
+        from colonnade.predicate.tree import Predicate, TruthTerm, with_leaves
 
         parsed, positions = expression_with_positions(value) if isinstance(value, str) else (value, None)
         if isinstance(parsed, Predicate):
@@ -1026,7 +1022,7 @@ class Query(ReadableRows):
         with showing_position(value if isinstance(value, str) else "", positions):
             term = parsed.term.with_definitions(self._computed)
             if isinstance(term, TruthTerm):
-                self._tested(term.predicate)  # its errors name the test
+                self._tested(with_leaves(term.predicate, self._of_lists))  # its errors name the test
             self._subject_reader(term, name)
         return term
 
