@@ -96,7 +96,7 @@ def list_columns(draw: st.DrawFn, nulls: bool = True) -> tuple[str, int, list[An
     return kind, depth, draw(st.lists(cells, max_size=9))
 
 
-def rows_where(table: cn.Table, test: Predicate | str) -> list[int]:
+def rows_where(table: cn.Table | cn.Query, test: Predicate | str) -> list[int]:
     return table.where(test).row_numbers().tolist()
 
 

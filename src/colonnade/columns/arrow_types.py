@@ -399,12 +399,12 @@ def plain_array(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if array.type == kind:
         return array
     if pa.types.is_dictionary(kind):
-        return _without_views(array) if pa.types.is_dictionary(array.type) else array
+        return _without_views(array) if isinstance(array, pa.DictionaryArray) else array
     if pa.types.is_run_end_encoded(array.type):
         return plain_array(pc.run_end_decode(array), kind)
     if isinstance(array, pa.ExtensionArray):
         return plain_array(array.storage, kind)
-    if pa.types.is_dictionary(array.type):
+    if isinstance(array, pa.DictionaryArray):
         return plain_array(_without_views(array).dictionary_decode(), kind)
     if pa.types.is_large_string(array.type):
         return _with_short_offsets(array, kind)
