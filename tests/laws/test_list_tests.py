@@ -240,6 +240,36 @@ def test_tests_of_elements_are_computed(events: cn.Table) -> None:
     assert caught.value.position == 4
 
 
+def test_lengths_are_used_anywhere(events: cn.Table, tmp_path: Path) -> None:
+    """Several times, with the lists themselves, and next to a column whose name is the text of the length."""
+    assert (
+        rows_where(events, "len(x) + len(x) > 2") == rows_where(events, "len(x) == len(x) and len(x) > 1") == [0, 3, 4]
+    )
+    assert rows_where(events, "len(x) + len(w) > 2 and len(x) * len(x) == 4") == [0, 4]
+    cn.write(tmp_path / "l.h5", {"x": [[1, 2], []], "length(x)": [10, 20]}, "t", layout="h5col")
+    with cn.open(tmp_path / "l.h5") as file:
+        assert file["t"].select(y="len(x) + `length(x)`").to_arrow()["y"].to_pylist() == [12, 20]
+    with pytest.raises(cn.errors.DataError, match=r"cannot compute 8 // length\(x\) of 8 and 0") as caught:
+        events.where("8 // len(x) == 1").count()
+    assert caught.value.row == 2
+
+
+def test_elements_that_cannot_be_computed_are_reported_by_their_row(tmp_path: Path) -> None:
+    lists = [[1], [], [1, 2, 3, 0], None, [4]]
+    cn.write(
+        tmp_path / "l.h5",
+        {"x": lists, "n": [[cell] for cell in lists]},
+        "t",
+        layout="h5col",
+        columns={"x": {"chunk_rows": 2}},
+    )
+    with cn.open(tmp_path / "l.h5") as file:
+        for test in ("any(8 // x == 1)", "not all(8 // x == 1)", "any(any(8 // n == 1))"):
+            with pytest.raises(cn.errors.DataError, match="of 8 and 0: division by zero") as caught:
+                file["t"].where(test).count()
+            assert caught.value.row == 2
+
+
 def test_lengths_read_no_elements(tmp_path: Path) -> None:
     """A list whose elements cannot be read still has a length."""
     path = tmp_path / "t.h5"

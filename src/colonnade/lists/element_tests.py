@@ -18,7 +18,7 @@ from colonnade import compute as pc
 from colonnade.arrays import Int64s
 from colonnade.columns.arrow_types import is_list_type
 from colonnade.columns.read import ColumnReader, opaque
-from colonnade.errors import PredicateError, UsageError
+from colonnade.errors import PredicateError, UsageError, rows_as
 from colonnade.predicate.expressions import ColumnTerm, Subject, Term, subject_of, term_of
 from colonnade.predicate.tree import ElementsTerm, Not, Predicate
 from colonnade.query.bind import bind
@@ -77,7 +77,8 @@ def _tested(term: ElementsTerm, name: str, inside: StoredColumns, lists: pa.Arra
     assert isinstance(known, pa.Array)  # as the lists are
     lengths = np.asarray(known.fill_null(0), dtype=np.int64)
     ends, elements = np.cumsum(lengths), lists.flatten()
-    true, false = _truth(term.predicate, name, inside, elements)
+    with rows_as(lambda element: int(np.searchsorted(ends, element, side="right"))):
+        true, false = _truth(term.predicate, name, inside, elements)
     n_true = _counted(true, lengths, ends)
     n_false = lengths - n_true if false is None else _counted(false, lengths, ends)
     answer, opposite = (n_true > 0, n_false == lengths) if term.how == "any" else (n_true == lengths, n_false > 0)

@@ -6,7 +6,7 @@ array of values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -219,7 +219,7 @@ def computed_reader(
     if isinstance(term, ElementsTerm):
         return of_elements(term, name, {part: stored[part] for part in columns_in(term)}, readers)
     operands = {part: _operand(part, stored, readers, of_elements) for part in _operands_of(term)}
-    term = _without_elements(term, operands)
+    _take_lengths(term, operands)
     no_rows = {part: operand.values(pa.array([], operand.reader.kind)) for part, operand in operands.items()}
     kind = evaluate(term, no_rows).type
     return _reader(name, _computes(term, operands), _distinct(operands), kind)
@@ -243,21 +243,30 @@ def reader_by(compute: Compute, name: str, operands: Mapping[Term, ReadOperand])
     return _reader(name, _computed_by(compute, operands), _distinct(operands), compute(no_rows).type)
 
 
-def _without_elements(term: Term, operands: dict[Term, ReadOperand]) -> Term:
-    """The term with the lengths of stored lists as columns of their own: their elements need not be read."""
-    if not isinstance(term, CallTerm):
-        return term
-    if term.function == "length" and isinstance(column := term.arguments[0], ColumnTerm):
-        operand = operands.get(column)
-        lengths = None if operand is None or operand.fields else operand.reader.list_lengths()
-        if operand is not None and lengths is not None:
-            reader, alone = operand.reader, ColumnTerm(str(term))
-            info = described_column(str(term), pa.int64(), reader.column.n_rows, reader.column.grid.chunk_rows)
-            operands[alone] = ReadOperand(ColumnReader.computed(info, lengths, (reader,)), ())
-            operands.pop(column, None)
-            return alone
-    arguments = tuple(_without_elements(part, operands) for part in term.arguments)
-    return term if arguments == term.arguments else CallTerm(term.function, arguments)
+def _take_lengths(term: Term, operands: dict[Term, ReadOperand]) -> None:
+    """Make the lengths of stored lists operands, instead of the lists where these are not used: their elements need
+    not be read."""
+    lengths = [part for part in _calls_in(term) if part.function == "length"]
+    for part in dict.fromkeys(lengths):
+        operand = operands.get(part.arguments[0])
+        counts = None if operand is None or operand.fields else operand.reader.list_lengths()
+        if operand is not None and counts is not None:
+            reader, name = operand.reader, str(part)
+            while any(name == other.reader.column.name for other in operands.values()):
+                name = f"({name})"
+            info = described_column(name, pa.int64(), reader.column.n_rows, reader.column.grid.chunk_rows)
+            operands[part] = ReadOperand(ColumnReader.computed(info, counts, (reader,)), ())
+    used = set(_operands_of(term, operands))
+    for part in [part for part in operands if part not in used]:
+        del operands[part]
+
+
+def _calls_in(term: Term) -> Iterator[CallTerm]:
+    """The calls in a term, outside of predicates."""
+    if isinstance(term, CallTerm):
+        yield term
+        for part in term.arguments:
+            yield from _calls_in(part)
 
 
 def _reader(
@@ -287,13 +296,13 @@ def _subject_readers(
     return found
 
 
-def _operands_of(term: Term) -> Iterator[Term]:
-    """The columns and predicates that a term is computed from, from left to right."""
-    if isinstance(term, (ColumnTerm, TruthTerm, ElementsTerm)):
+def _operands_of(term: Term, known: Collection[Term] = ()) -> Iterator[Term]:
+    """The columns, predicates and known calls that a term is computed from, from left to right."""
+    if isinstance(term, (ColumnTerm, TruthTerm, ElementsTerm)) or term in known:
         yield term
     else:
         for part in term.parts:
-            yield from _operands_of(part)
+            yield from _operands_of(part, known)
 
 
 def _operand(

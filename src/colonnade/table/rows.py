@@ -128,8 +128,8 @@ class ReadableRows(Sealed):
             for name in names:
                 if not isinstance(name, str):
                     raise UsageError(
-                        f"columns are chosen by name, not by {name!r}; rows with [10:20] or .take([...]); what is "
-                        f"computed gets a name, as in select(speed=col('dx') / col('dt'))"
+                        f"columns are chosen by name, not by {_shown(name)}; rows with [10:20] or .take([...]); what "
+                        f"is computed gets a name, as in select(speed=col('dx') / col('dt'))"
                     )
                 fields |= query._checked_column(name)
             terms = {name: query._defined(name, value) for name, value in computed.items()}
@@ -1072,6 +1072,14 @@ def _part_inside(leaf: Leaf, part: object) -> object:
     inside = leaf.column.predicate.leaves()
     named = (tested for tested in inside if tested is part or term_of(tested.column) == part)
     return next(named, leaf if part is None else part)
+
+
+def _shown(item: object) -> str:
+    """What was given instead of a name, as it is written."""
+    from colonnade.predicate.columns import Expression
+    from colonnade.predicate.tree import Predicate
+
+    return str(item) if isinstance(item, (Expression, Predicate)) else repr(item)
 
 
 def rows_in(n_bytes: int, columns: Sequence[ColumnInfo]) -> int:
