@@ -96,7 +96,7 @@ def list_columns(draw: st.DrawFn, nulls: bool = True) -> tuple[str, int, list[An
     return kind, depth, draw(st.lists(cells, max_size=9))
 
 
-def rows_where(table: cn.Table, test: Predicate | str) -> list[int]:
+def rows_where(table: cn.Table | cn.Query, test: Predicate | str) -> list[int]:
     return table.where(test).row_numbers().tolist()
 
 
@@ -105,6 +105,10 @@ def check_test(table: cn.Table, cells: list[Any], test: Predicate, model: Model)
     assert rows_where(table, test) == wanted
     assert rows_where(table, str(test)) == wanted
     assert rows_where(table, ~test) == [row for row, cell in enumerate(cells) if model(cell) is False]
+    truth = table.select(y=test)
+    assert truth.to_arrow()["y"].to_pylist() == [model(cell) for cell in cells]
+    unknown = truth.where("y is missing")
+    assert unknown.row_numbers().tolist() == [row for row, cell in enumerate(cells) if model(cell) is None]
     some = [row for row in range(len(cells)) if row % 2]
     assert table.take(some).where(test).count() == len(set(some) & set(wanted))
 
@@ -220,6 +224,50 @@ def test_forms_of_tests(events: cn.Table, test: str, rows: list[int] | str) -> N
 def test_computed_columns_stand_for_lists(events: cn.Table) -> None:
     assert events.select("id", y="x", n="len(x)").where("any(y > 3) and n == 2").row_numbers().tolist() == [0, 4]
     assert events.aggregate(most=("len(x)", "max"), sure=("x", "count")) == {"most": 2, "sure": 4}
+
+
+def test_tests_of_elements_are_computed(events: cn.Table) -> None:
+    """Where lists are missing, and inside other tests, in text and in Python."""
+    for asked in ((cn.col("x") > 3).any(), "any(x > 3)"):
+        query = events.select("id", y=asked)
+        assert query.to_arrow()["y"].to_pylist() == [True, None, False, None, True]
+        assert events.aggregate(n=(asked, "sum")) == {"n": 2} and rows_where(query, "y") == [0, 4]
+    assert rows_where(events, "(any(x > 3)) is missing") == [1, 3]
+    assert rows_where(events, "(x contains 4) == (any(x == 4))") == [0, 2, 4]
+    assert events.select(y="x contains 3").to_arrow() == events.select(y="any(x == 3)").to_arrow()
+    with pytest.raises(PredicateError, match="cannot be compared with a boolean") as caught:
+        events.select(y="any(x)")
+    assert caught.value.position == 4
+
+
+def test_lengths_are_used_anywhere(events: cn.Table, tmp_path: Path) -> None:
+    """Several times, with the lists themselves, and next to a column whose name is the text of the length."""
+    assert (
+        rows_where(events, "len(x) + len(x) > 2") == rows_where(events, "len(x) == len(x) and len(x) > 1") == [0, 3, 4]
+    )
+    assert rows_where(events, "len(x) + len(w) > 2 and len(x) * len(x) == 4") == [0, 4]
+    cn.write(tmp_path / "l.h5", {"x": [[1, 2], []], "length(x)": [10, 20]}, "t", layout="h5col")
+    with cn.open(tmp_path / "l.h5") as file:
+        assert file["t"].select(y="len(x) + `length(x)`").to_arrow()["y"].to_pylist() == [12, 20]
+    with pytest.raises(cn.errors.DataError, match=r"cannot compute 8 // length\(x\) of 8 and 0") as caught:
+        events.where("8 // len(x) == 1").count()
+    assert caught.value.row == 2
+
+
+def test_elements_that_cannot_be_computed_are_reported_by_their_row(tmp_path: Path) -> None:
+    lists = [[1], [], [1, 2, 3, 0], None, [4]]
+    cn.write(
+        tmp_path / "l.h5",
+        {"x": lists, "n": [[cell] for cell in lists]},
+        "t",
+        layout="h5col",
+        columns={"x": {"chunk_rows": 2}},
+    )
+    with cn.open(tmp_path / "l.h5") as file:
+        for test in ("any(8 // x == 1)", "not all(8 // x == 1)", "any(any(8 // n == 1))"):
+            with pytest.raises(cn.errors.DataError, match="of 8 and 0: division by zero") as caught:
+                file["t"].where(test).count()
+            assert caught.value.row == 2
 
 
 def test_lengths_read_no_elements(tmp_path: Path) -> None:

@@ -85,6 +85,7 @@ def test_update_cells(path: Path) -> None:
         ("i", [0, 0], [5, 6], UsageError),
         ("i", [3], [5], UsageError),
         ("nothing", [0], [5], ColumnNotFound),
+        (["ts"], [0], [5], UsageError),
     ],
 )
 def test_updates_that_are_refused(path: Path, column: str, rows: list[int], values: list[Any], kind: type) -> None:

@@ -206,6 +206,70 @@ def test_the_greatest_generation_is_followed_by_0(tmp_path: Path) -> None:
         assert file["t"].attrs["GENERATION"] == 0
 
 
+# -- valid ranges --
+
+
+def valid_range(path: Path) -> list[float]:
+    """The range in the file, from which no value of the column is left out and in which the fill is not."""
+    with h5py.File(path) as file:
+        dataset = file["t/v"]
+        bounds = [dataset.attrs[name].item() for name in ("valid_min", "valid_max") if name in dataset.attrs]
+        stored, fill = dataset[()], dataset.fillvalue
+    if bounds:
+        values = stored[stored != fill]
+        assert not bounds[0] <= fill <= bounds[1] and ((values >= bounds[0]) & (values <= bounds[1])).all()
+    assert rules_of(path) == set()
+    return bounds
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "fill", "bounds"),
+    [
+        ("int8", [1, None], None, []),
+        ("int8", [-127, None], None, [-127, 127]),
+        ("int8", [1, None], 127, [-128, 126]),
+        ("int8", [1, None], 5, []),
+        ("uint8", [0, 255, None], None, []),
+        ("uint8", [255, None], 0, [1, 255]),
+        ("uint16", [65535, None], None, []),
+        ("uint64", [2**64 - 1, None], None, []),
+        ("int64", [-(2**63) + 1, -(2**63), None], None, []),
+        ("float64", [-6.0, None], -5.0, []),
+        ("float64", [1.0, None], 0.0, []),
+        ("float32", [1.0, None], float("inf"), [float("-inf"), float(np.finfo("f4").max)]),
+    ],
+)
+def test_valid_ranges_leave_out_the_fill_and_nothing_else(
+    tmp_path: Path, kind: str, values: list[float | None], fill: float | None, bounds: list[float]
+) -> None:
+    path = tmp_path / "t.h5"
+    options = {} if fill is None else {"v": cn.column(fill=fill)}
+    cn.write(path, {"v": pa.array(values, kind)}, "t", layout="h5col", columns=options)
+    assert valid_range(path) == bounds
+
+
+def test_valid_ranges_follow_the_fill(tmp_path: Path) -> None:
+    path, april, july = (tmp_path / name for name in ("t.h5", "april.h5", "july.h5"))
+    cn.write(path, {"v": pa.array([1, None], "int8")}, "t", layout="h5col")
+    bounds = []
+    for value in (-127, 4, -128):
+        with cn.open(path, "r+") as file:
+            file["t"].append({"v": [value]})
+        bounds.append(valid_range(path))
+    assert bounds == [[-127, 127], [-127, 127], []]
+    assert cn.read(path, "t")["v"].to_pylist() == [1, None, -127, 4, -128]
+    with cn.open(path, "r+") as file:
+        file["t"].truncate(3)
+        file["t"].replace_column("v", pa.array([1, None, -127], "int8"))
+        assert valid_range(path) == [-127, 127]
+        file["t"].truncate(2)
+    cn.convert(path, april, layout="hep001")
+    with cn.open(april, "r+") as file:
+        file["t"].append({"v": [4]})
+    cn.convert(april, july, layout="h5col")
+    assert valid_range(july) == [] and cn.read(july, "t")["v"].to_pylist() == [1, None, 4]
+
+
 # -- changes of the last rows of list columns --
 
 

@@ -19,6 +19,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from colonnade.errors import PredicateError
+from colonnade.predicate.expressions import columns_in, term_of
 from colonnade.predicate.literals import WORDS
 from colonnade.predicate.operands import MAX_PREDICATE_DEPTH
 from colonnade.predicate.parse import parse
@@ -35,6 +36,7 @@ from colonnade.predicate.tree import (
     Or,
     Predicate,
     StartsWith,
+    TruthTerm,
 )
 
 A, B, C = Compare("a", "==", 1), Compare("b", "==", 2), Compare("c", "==", 3)
@@ -139,6 +141,13 @@ def test_comparisons(text: str, meant: Predicate) -> None:
         ("contains(\"x y\", \"z\")", Contains("x y", "z")),
         ("is_missing(x)", IsMissing("x")),
         ("not is_nan(`x y`)", Not(IsNan("x y"))),
+        ("(x > 3) is missing", IsMissing(TruthTerm(Compare("x", ">", 3)))),
+        ("((x > 3 or a = 1)) is not missing", Not(IsMissing(TruthTerm(Or((Compare("x", ">", 3), A)))))),
+        ("not (not x) is missing", Not(IsMissing(TruthTerm(Not(Compare("x", "==", True)))))),
+        ("(any(x)) in (true)", IsIn(TruthTerm(Compare("x", "==", True).any()), (True,))),
+        ("((is_missing(x)) is missing) is missing", IsMissing(TruthTerm(IsMissing(TruthTerm(IsMissing("x")))))),
+        ("`(x > 3)` is missing", IsMissing("(x > 3)")),
+        ("(x) is missing", IsMissing("x")),
         ("is_missing = 1", Compare("is_missing", "==", 1)),
         ("is_nan and a = 1", And((Compare("is_nan", "==", True), A))),
     ],
@@ -258,7 +267,6 @@ def test_values(text: str, value: Any) -> None:
         ("x y", 2, ["'y'", "a comparison"]),
         ("x = 1 y", 6, ["'y'", "and, or, or the end"]),
         ("(x = 1 y", 7, ["'y'", "and, or, or )"]),
-        ("(x > 3) > 3", 3, ["'>'", "an operator, or )"]),
         ("x = 1 and", 9, ["the end of the text", "a column"]),
         ("and x = 1", 0, ["'and'", "if and is a column, write `and`"]),
         ("x = 1 or or y", 9, ["'or'", "a column"]),
@@ -345,7 +353,7 @@ def test_too_deep_is_refused(opening: str) -> None:
     assert f"more than {MAX_PREDICATE_DEPTH}" in str(refused(deep + "a" + ")" * deep.count("(")))
 
 
-@pytest.mark.parametrize("opening", ["(", "not ", "(a or b and "])
+@pytest.mark.parametrize("opening", ["(", "not ", "(a or b and ", "b == (a and "])
 def test_as_deep_as_allowed(opening: str) -> None:
     """What is read can be written, hashed, copied to another process and walked without running out of stack."""
     text = opening * MAX_PREDICATE_DEPTH + "a" + ")" * (MAX_PREDICATE_DEPTH * opening.count("("))
@@ -353,8 +361,14 @@ def test_as_deep_as_allowed(opening: str) -> None:
     assert len(str(predicate)) > 0 and len(repr(predicate)) > 0
     assert pickle.loads(pickle.dumps(predicate)) == predicate
     assert hash(predicate) == hash(parse(text))
-    assert {leaf.column for leaf in predicate.leaves()} <= {"a", "b"}
+    assert {column.name for leaf in predicate.leaves() for column in columns_in(term_of(leaf.column))} <= {"a", "b"}
     refused(opening + text)
+
+
+def test_operands_that_are_too_deep_are_refused() -> None:
+    error = refused("b == (a and " * 10_000 + "a" + ")" * 10_000)
+    assert f"more than {MAX_PREDICATE_DEPTH}" in str(error) and error.position == 12 * MAX_PREDICATE_DEPTH + 5
+    refused("b == (a and " * 10_000)
 
 
 def test_depth_does_not_count_what_is_closed() -> None:
@@ -425,7 +439,7 @@ def test_long_texts() -> None:
 
 def alike(read: Any, meant: Any) -> bool:
     """Equal, with the type of each value; a time is read as its text, a Decimal as a number or text that says it."""
-    if isinstance(meant, Predicate):
+    if isinstance(meant, (Predicate, TruthTerm)):
         fields = [field.name for field in dataclasses.fields(meant)]  # type: ignore[arg-type]
         return type(read) is type(meant) and all(alike(getattr(read, name), getattr(meant, name)) for name in fields)
     if isinstance(meant, tuple):
@@ -472,7 +486,9 @@ LEAVES: st.SearchStrategy[Predicate] = st.one_of(
 
 def _larger(inner: st.SearchStrategy[Predicate]) -> st.SearchStrategy[Predicate]:
     parts = st.lists(inner, min_size=2, max_size=4).map(tuple)
-    return st.one_of(inner.map(Not), st.builds(And, parts), st.builds(Or, parts))
+    truth = inner.map(TruthTerm)
+    of_truth = st.builds(IsMissing, truth) | st.builds(Compare, truth, st.sampled_from(["==", "<"]), st.booleans())
+    return st.one_of(inner.map(Not), st.builds(And, parts), st.builds(Or, parts), of_truth)
 
 
 TREES = st.recursive(LEAVES, _larger, max_leaves=12)

@@ -373,6 +373,28 @@ def test_polars_types(path: Path) -> None:
     assert found.column("array").type == pa.list_(pa.float32(), 2)
 
 
+@pytest.mark.parametrize("layout", ["hep001", "h5col"])
+@pytest.mark.parametrize("strings", [pl.Categorical, pl.Enum(["a", "b"])])
+def test_categories_of_polars_inside_lists_and_keys(path: Path, layout: str, strings: pl.DataType) -> None:
+    """Their strings are views, which Arrow neither decodes nor casts."""
+    lists, keys, structs = [["a", "b"], None, []], ["a", "b", None], [{"s": "a"}, {"s": "b"}, {"s": "b"}]
+    data = {"l": lists, "k": keys, "s": structs}
+    kinds = {"l": pl.List(strings), "k": strings, "s": pl.Struct({"s": strings})}
+    frame = pl.DataFrame(data, schema=kinds)
+    cn.write(path, pl.DataFrame(data), "t", layout=layout)
+    cn.write(path, frame, "of categories", layout=layout)
+    with cn.open(path, "r+") as file:
+        assert file["of categories"].to_arrow().to_pydict() == data
+        table = file["t"]
+        table.append(frame)
+        assert table.to_arrow().to_pydict() == {name: cells * 2 for name, cells in data.items()}
+        table.truncate(3)
+        table.upsert(frame[1:2].with_columns(l=frame["l"][:1]), on="k")
+        table.update("k", [0], frame["k"][1:2])
+        assert table["k"].to_arrow().to_pylist() == ["b", "b", None]
+        assert table["l"].to_arrow().to_pylist() == [["a", "b"], ["a", "b"], []]
+
+
 @pytest.mark.parametrize(
     "series",
     [

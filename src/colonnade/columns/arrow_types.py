@@ -171,6 +171,11 @@ def holds_stored_references(kind: pa.DataType) -> bool:
     return pa.types.is_struct(kind) and any(holds_stored_references(field.type) for field in kind)
 
 
+def is_list_type(kind: pa.DataType) -> bool:
+    """Whether values of an Arrow type are lists, of one length or of any."""
+    return bool(pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind) or pa.types.is_large_list(kind))
+
+
 def items_of(array: pa.Array) -> pa.Array:
     """The items of lists of a fixed length, one list after another, also those of missing lists."""
     length = array.type.list_size
@@ -390,15 +395,17 @@ def present_values(array: pa.Array) -> pa.Array:
 
 
 def plain_array(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The array as `kind`, which must be the plain type of its type; a dictionary is left unchanged."""
-    if array.type == kind or pa.types.is_dictionary(kind):
+    """The array as `kind`, which must be the plain type of its type; a dictionary keeps its codes and categories."""
+    if array.type == kind:
         return array
+    if pa.types.is_dictionary(kind):
+        return _without_views(array) if isinstance(array, pa.DictionaryArray) else array
     if pa.types.is_run_end_encoded(array.type):
         return plain_array(pc.run_end_decode(array), kind)
     if isinstance(array, pa.ExtensionArray):
         return plain_array(array.storage, kind)
-    if pa.types.is_dictionary(array.type):
-        return plain_array(array.dictionary_decode(), kind)
+    if isinstance(array, pa.DictionaryArray):
+        return plain_array(_without_views(array).dictionary_decode(), kind)
     if pa.types.is_large_string(array.type):
         return _with_short_offsets(array, kind)
     if pa.types.is_list(kind):
@@ -408,6 +415,15 @@ def plain_array(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_struct(kind):
         return _plain_struct(array, kind)
     return array.cast(kind)
+
+
+def _without_views(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    """A dictionary of strings or bytes without views, which Polars gives: Arrow can neither decode nor cast them."""
+    known = array.dictionary
+    views = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    if known.type not in views:
+        return array
+    return pa.DictionaryArray.from_arrays(array.indices, known.cast(views[known.type]), ordered=array.type.ordered)
 
 
 def _validity(array: pa.Array) -> pa.Buffer | None:

@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from colonnade import compute as pc
 from colonnade.arrays import Int64s
+from colonnade.columns.arrow_types import is_list_type
 from colonnade.columns.read import ColumnReader, opaque
-from colonnade.errors import PredicateError, UsageError
+from colonnade.errors import PredicateError, UsageError, rows_as
 from colonnade.predicate.expressions import ColumnTerm, Subject, Term, subject_of, term_of
-from colonnade.predicate.tree import Compare, Contains, ElementsTerm, Leaf, Not, OfElements, Predicate, with_leaves
+from colonnade.predicate.tree import ElementsTerm, Not, Predicate
 from colonnade.query.bind import bind
 from colonnade.query.computed import (
     ComputedDecoder,
@@ -27,6 +28,7 @@ from colonnade.query.computed import (
     StoredColumns,
     computed_reader,
     described_column,
+    of_lists,
     operand_of,
     reader_by,
 )
@@ -34,17 +36,6 @@ from colonnade.query.match import true_rows
 from colonnade.selection import RowNumbers, Selection
 
 FEW_OF_ELEMENTS = 16  # that match, of which the lists are looked up one by one
-
-
-def is_list_type(kind: pa.DataType) -> bool:
-    """Whether values of an Arrow type are lists, of one length or of any."""
-    return bool(pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind) or pa.types.is_large_list(kind))
-
-
-def membership(leaf: Leaf) -> OfElements:
-    """What `contains` means of a list column: an element equals the value."""
-    assert isinstance(leaf, Contains)  # checked by the caller
-    return OfElements(ElementsTerm("any", Compare(leaf.column, "==", leaf.text)))
 
 
 def elements_reader(
@@ -86,7 +77,8 @@ def _tested(term: ElementsTerm, name: str, inside: StoredColumns, lists: pa.Arra
     assert isinstance(known, pa.Array)  # as the lists are
     lengths = np.asarray(known.fill_null(0), dtype=np.int64)
     ends, elements = np.cumsum(lengths), lists.flatten()
-    true, false = _truth(term.predicate, name, inside, elements)
+    with rows_as(lambda element: int(np.searchsorted(ends, element, side="right"))):
+        true, false = _truth(term.predicate, name, inside, elements)
     n_true = _counted(true, lengths, ends)
     n_false = lengths - n_true if false is None else _counted(false, lengths, ends)
     answer, opposite = (n_true > 0, n_false == lengths) if term.how == "any" else (n_true == lengths, n_false > 0)
@@ -114,12 +106,7 @@ def _truth(
 ) -> tuple[Selection, Selection | None]:
     """The elements for which the predicate is true, and those for which it is false: None for all others."""
     whole = _array_reader(name, elements)
-
-    def of_lists(leaf: Leaf) -> Leaf:
-        is_membership = isinstance(leaf, Contains) and is_list_type(_inner_reader(leaf.column, inside, whole).kind)
-        return membership(leaf) if is_membership else leaf
-
-    predicate = with_leaves(predicate, of_lists)
+    predicate = of_lists(predicate, lambda subject: _inner_reader(subject, inside, whole).kind)
     by_subject = {leaf.column: _inner_reader(leaf.column, inside, whole) for leaf in predicate.leaves()}
     readers = {reader.column.name: reader for reader in by_subject.values()}
     every = Selection.of(0, len(elements))
@@ -135,9 +122,7 @@ def _inner_reader(subject: Subject, inside: StoredColumns, whole: ColumnReader) 
     if isinstance(term, ColumnTerm) and not inside[term][1]:
         return whole
     name = f"({subject_of(term)})"
-    if isinstance(term, ElementsTerm):
-        return elements_reader(term, name, inside, {of: whole})
-    return computed_reader(term, name, inside, {of: whole})
+    return computed_reader(term, name, inside, {of: whole}, elements_reader)
 
 
 def _array_reader(name: str, array: pa.Array) -> ColumnReader:

@@ -65,7 +65,7 @@ class Operand(NamedTuple):
         return isinstance(self.term, LiteralTerm)
 
 
-class _Waiting(NamedTuple):
+class Waiting(NamedTuple):
     """An operator, a function or a parenthesis that waits for its operands; `n_before` values were read before it."""
 
     sign: str
@@ -120,7 +120,7 @@ class OperandReader:
 
     def operand(self, expected: str, quoted_is_text: bool = False) -> Operand:
         """The operand that begins here. quoted_is_text: whether something in double quotes alone is a value."""
-        first, terms, waiting = self.next, list[Term](), list[_Waiting]()
+        first, terms, waiting = self.next, list[Term](), list[Waiting]()
         needs_primary = True
         while True:
             token = self.next
@@ -133,7 +133,7 @@ class OperandReader:
             if token.word in BINARY_SIGNS:
                 strength = BINARY_SIGNS[token.word]
                 self.close(terms, waiting, strength + (token.word == "**"))
-                waiting.append(_Waiting(token.word, strength, self.take()))
+                waiting.append(Waiting(token.word, strength, self.take()))
                 needs_primary = True
             elif any(opened.sign in _WAITING for opened in waiting) and token.word in (")", ","):
                 self.close(terms, waiting, 1)
@@ -145,18 +145,18 @@ class OperandReader:
             raise self.error(token, "an operator, or )" if token.kind != "end" else ") to close the parenthesis")
         return Operand(terms[0], first, self.tokens[self.at - 1])
 
-    def opens(self, token: Token, waiting: list[_Waiting], n_before: int) -> bool:
+    def opens(self, token: Token, waiting: list[Waiting], n_before: int) -> bool:
         """Take what may stand before a primary: signs, functions and parentheses."""
         if token.word == "-":
-            waiting.append(_Waiting("neg", _MINUS, self.take()))
+            waiting.append(Waiting("neg", _MINUS, self.take()))
         elif token.word == "+":
             self.take()
         elif token.word == "(":
-            waiting.append(_Waiting("(", 0, self.take(), n_before))
+            waiting.append(Waiting("(", 0, self.take(), n_before))
         elif self.is_function(token):
             if OTHER_NAMES.get(token.word, token.word) not in SCALAR_FUNCTIONS:
                 raise self.unknown_function(token)
-            waiting.append(_Waiting("function", 0, self.take(), n_before))
+            waiting.append(Waiting("function", 0, self.take(), n_before))
             self.take()
         else:
             return False
@@ -178,7 +178,7 @@ class OperandReader:
         )
         return self.error(token, f"a function ({', '.join(nearest_names(token.word, known) or known)})")
 
-    def close(self, terms: list[Term], waiting: list[_Waiting], least: int) -> None:
+    def close(self, terms: list[Term], waiting: list[Waiting], least: int) -> None:
         """Apply the operators that bind at least this strongly to the values that were read."""
         while waiting and waiting[-1].strength >= least:
             operator = waiting.pop()
@@ -186,7 +186,7 @@ class OperandReader:
             arguments, terms[-n:] = terms[-n:], []
             terms.append(self.call(operator.sign, arguments, operator.token))
 
-    def close_parenthesis(self, terms: list[Term], waiting: list[_Waiting]) -> bool:
+    def close_parenthesis(self, terms: list[Term], waiting: list[Waiting]) -> bool:
         """Take a comma or a closing parenthesis; returns whether another argument follows."""
         opened = waiting[-1]
         if self.next.word == ",":

@@ -8,7 +8,7 @@
     function    = startswith(operand, text) | contains(operand, value) | matches(operand, text)
                 | is_missing(operand) | is_nan(operand)
                 | any(whole) | all(whole)                                of the elements of a list column
-    operand     = column | value | what is computed from them: see `predicate.operands`
+    operand     = column | value | what is computed from them: see `predicate.operands` | ( whole )      its truth
     column      = name | a.b | `any name` | "any name"
     value       = 1 | -1.5e3 | nan | inf | true | false | 'text' | "text" | x'00ff'    a quote inside is doubled
 
@@ -27,7 +27,7 @@ from typing import TypeVar
 from colonnade.dataclass import dataclass
 from colonnade.errors import PredicateError
 from colonnade.predicate.columns import Expression
-from colonnade.predicate.expressions import ColumnTerm, Operator, Subject, columns_in, subject_of, subject_text
+from colonnade.predicate.expressions import ColumnTerm, Operator, Subject, Term, columns_in, subject_of, subject_text
 from colonnade.predicate.operands import (
     BINARY_SIGNS,
     MAX_PREDICATE_DEPTH,
@@ -36,6 +36,7 @@ from colonnade.predicate.operands import (
     Operand,
     OperandReader,
     TextPositions,
+    Waiting,
     unless_column,
 )
 from colonnade.predicate.tokens import Token, refusal, shortened
@@ -100,13 +101,13 @@ def expression_with_positions(text: str) -> tuple[Expression, TextPositions]:
     """Parse an expression. Also returns where its parts were in the text."""
     if not isinstance(text, str):
         raise PredicateError(f"an expression is parsed from a string, not from {text!r}")
-    reader = OperandReader(text)
+    reader = _Parser(text)
     try:
         term = reader.operand("a column, a value, a function or (").term
         if reader.next.kind != "end":
             raise reader.error(reader.next, "an operator (+ - * / // % **), or the end of the text")
     except PredicateError:
-        if not any(token.word in _OF_PREDICATES for token in reader.tokens):
+        if not any(token.word in (*_OF_PREDICATES, *_FUNCTIONS, *_OF_ELEMENTS) for token in reader.tokens):
             raise
         predicate, positions = parse_with_positions(text)
         return Expression(TruthTerm(predicate)), positions
@@ -158,6 +159,7 @@ class _Parser(OperandReader):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.groups = [_Group(None)]
+        self.depth = 0  # of what is around these groups, when a predicate is an operand
         self.closed_by = _pairs(self.tokens)
 
     # or, and, not, parentheses
@@ -200,8 +202,45 @@ class _Parser(OperandReader):
         word = self.tokens[closing + 1].word
         return word in BINARY_SIGNS or word in _COMPARISONS or word in _TESTS or word in ("is", "not")
 
+    def holds_test(self) -> bool:
+        """Whether the parenthesis that is next holds a predicate, such as `e > 3`, and not an operand."""
+        closing, at = self.closed_by.get(self.at, 0), self.at + 1
+        while at < closing:
+            word = self.tokens[at].word
+            opens = self.tokens[at + 1].word == "("
+            if word in _OF_PREDICATES or (opens and (word in _OF_ELEMENTS or word in _FUNCTIONS)):
+                return True
+            at = self.closed_by[at] + 1 if word == "(" else at + 1
+        return False
+
+    def opens(self, token: Token, waiting: list[Waiting], n_before: int) -> bool:
+        is_test = token.word == "(" and self.holds_test()
+        return False if is_test else super().opens(token, waiting, n_before)
+
+    def primary(self, expected: str, quoted_is_text: bool) -> Term:
+        return self.truth() if self.next.word == "(" else super().primary(expected, quoted_is_text)
+
+    def truth(self) -> Term:
+        """A predicate in parentheses, whose truth is an operand: `(e > 3) is missing`."""
+        around, closing = self.groups, self.closed_by[self.at]
+        self.check_depth(self.next)
+        opened = self.take()
+        self.groups, self.depth = [_Group(opened)], self.depth + sum(1 + group.nots for group in around)
+        while True:
+            self.read_part()
+            while self.at != closing and self.accept(")"):
+                self.close_group()
+            if self.at == closing:
+                break
+            self.read_joint()
+        self.take()
+        term = TruthTerm(self.groups.pop().whole())
+        self.groups, self.depth = around, self.depth - sum(1 + group.nots for group in around)
+        self.positions.note(term, opened.start)
+        return term
+
     def check_depth(self, token: Token) -> None:
-        if sum(1 + group.nots for group in self.groups) > MAX_PREDICATE_DEPTH:
+        if self.depth + sum(1 + group.nots for group in self.groups) > MAX_PREDICATE_DEPTH:
             raise self.error(token, f"no more than {MAX_PREDICATE_DEPTH} parentheses and nots inside each other")
 
     def close_group(self) -> None:
@@ -225,7 +264,9 @@ class _Parser(OperandReader):
         if self.accept(*_OR):
             self.groups[-1].end_of_ands()
         elif not self.accept(*_AND):
-            raise self.error(self.next, "and, or, " + ("or the end of the text" if len(self.groups) == 1 else "or )"))
+            raise self.error(
+                self.next, "and, or, " + ("or the end of the text" if self.groups[-1].opened is None else "or )")
+            )
 
     def read_end(self) -> Predicate:
         opened = self.groups[-1].opened

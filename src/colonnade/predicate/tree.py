@@ -277,6 +277,11 @@ class Contains(Leaf):
     def __post_init__(self) -> None:
         check_number(self.text, self.column)
 
+    @property
+    def of_elements(self) -> OfElements:
+        """What it means of a list column: an element equals the value."""
+        return OfElements(ElementsTerm("any", Compare(self.column, "==", self.text)))
+
     def __str__(self) -> str:
         return f"{self._name} contains {value_text(self.text)}"
 

@@ -6,7 +6,7 @@ array of values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from colonnade import compute as pc
 from colonnade import limits
+from colonnade.columns.arrow_types import is_list_type
 from colonnade.columns.keys import Keys, NumberKeys, Numbers, decimal_keys, keys_of, keys_to_decimals
 from colonnade.columns.mapping import arrow_type, implied_units, named_type, stored_string, stored_type
 from colonnade.columns.missing import Mask
@@ -25,7 +26,7 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import PredicateError, UnknownColumn, rows_as
 from colonnade.model import ColumnInfo, Masked, Plain
 from colonnade.predicate.expressions import CallTerm, ColumnTerm, Subject, Term, columns_in, term_of
-from colonnade.predicate.tree import ElementsTerm, Not, Predicate, TruthTerm
+from colonnade.predicate.tree import Contains, ElementsTerm, Leaf, Not, Predicate, TruthTerm, with_leaves
 from colonnade.query.bind import bind
 from colonnade.query.evaluate import evaluate
 from colonnade.query.match import true_rows
@@ -33,6 +34,9 @@ from colonnade.selection import RowNumbers, Selection
 
 StoredColumns = Mapping[ColumnTerm, tuple[str, tuple[str, ...]]]
 """For each column of a term, the name of the stored column and the fields of it that are meant."""
+
+ElementsReader = Callable[[ElementsTerm, str, StoredColumns, Mapping[str, ColumnReader]], ColumnReader]
+"""Gives a reader of a test of the elements of lists, as `computed_reader` does of another term: `lists` has one."""
 
 WIDEST_DECIMAL = 84  # characters of a decimal of 76 digits as text
 
@@ -198,22 +202,39 @@ def _stored_column(column: ColumnTerm, known: Mapping[str, ColumnInfo], where: s
     return name, fields
 
 
-def computed_reader(term: Term, name: str, stored: StoredColumns, readers: Mapping[str, ColumnReader]) -> ColumnReader:
+def computed_reader(
+    term: Term, name: str, stored: StoredColumns, readers: Mapping[str, ColumnReader], of_elements: ElementsReader
+) -> ColumnReader:
     """A reader of the column `name` that a term computes, from the readers of its stored columns.
 
     Types that do not suit are a PredicateError.
     """
     if isinstance(term, TruthTerm):
-        subjects = _subject_readers(term.predicate, stored, readers)
+        subjects = _subject_readers(term.predicate, stored, readers, of_elements)
+        predicate = of_lists(term.predicate, lambda subject: subjects[subject].kind)
+        if predicate is not term.predicate:
+            return computed_reader(TruthTerm(predicate), name, stored, readers, of_elements)
         distinct = list({reader.column.name: reader for reader in subjects.values()}.values())
         return _reader(name, _decides(term.predicate, subjects), distinct, pa.bool_())
     if isinstance(term, ElementsTerm):
-        raise PredicateError(f"{term} is a test for where: it cannot be computed as a column", part=term)
-    operands = {part: _operand(part, stored, readers) for part in _operands_of(term)}
-    term = _without_elements(term, operands)
+        return of_elements(term, name, {part: stored[part] for part in columns_in(term)}, readers)
+    operands = {part: _operand(part, stored, readers, of_elements) for part in _operands_of(term)}
+    _take_lengths(term, operands)
     no_rows = {part: operand.values(pa.array([], operand.reader.kind)) for part, operand in operands.items()}
     kind = evaluate(term, no_rows).type
     return _reader(name, _computes(term, operands), _distinct(operands), kind)
+
+
+def of_lists(predicate: Predicate, kind_of: Callable[[Subject], pa.DataType]) -> Predicate:
+    """The predicate with what `contains` means of list columns; itself if it asks that of none."""
+
+    def is_membership(leaf: Leaf) -> bool:
+        return isinstance(leaf, Contains) and is_list_type(kind_of(leaf.column))
+
+    def meant(leaf: Leaf) -> Leaf:
+        return leaf.of_elements if isinstance(leaf, Contains) and is_membership(leaf) else leaf
+
+    return with_leaves(predicate, meant) if any(map(is_membership, predicate.leaves())) else predicate
 
 
 def reader_by(compute: Compute, name: str, operands: Mapping[Term, ReadOperand]) -> ColumnReader:
@@ -222,21 +243,30 @@ def reader_by(compute: Compute, name: str, operands: Mapping[Term, ReadOperand])
     return _reader(name, _computed_by(compute, operands), _distinct(operands), compute(no_rows).type)
 
 
-def _without_elements(term: Term, operands: dict[Term, ReadOperand]) -> Term:
-    """The term with the lengths of stored lists as columns of their own: their elements need not be read."""
-    if not isinstance(term, CallTerm):
-        return term
-    if term.function == "length" and isinstance(column := term.arguments[0], ColumnTerm):
-        operand = operands.get(column)
-        lengths = None if operand is None or operand.fields else operand.reader.list_lengths()
-        if operand is not None and lengths is not None:
-            reader, alone = operand.reader, ColumnTerm(str(term))
-            info = described_column(str(term), pa.int64(), reader.column.n_rows, reader.column.grid.chunk_rows)
-            operands[alone] = ReadOperand(ColumnReader.computed(info, lengths, (reader,)), ())
-            operands.pop(column, None)
-            return alone
-    arguments = tuple(_without_elements(part, operands) for part in term.arguments)
-    return term if arguments == term.arguments else CallTerm(term.function, arguments)
+def _take_lengths(term: Term, operands: dict[Term, ReadOperand]) -> None:
+    """Make the lengths of stored lists operands, instead of the lists where these are not used: their elements need
+    not be read."""
+    lengths = [part for part in _calls_in(term) if part.function == "length"]
+    for part in dict.fromkeys(lengths):
+        operand = operands.get(part.arguments[0])
+        counts = None if operand is None or operand.fields else operand.reader.list_lengths()
+        if operand is not None and counts is not None:
+            reader, name = operand.reader, str(part)
+            while any(name == other.reader.column.name for other in operands.values()):
+                name = f"({name})"
+            info = described_column(name, pa.int64(), reader.column.n_rows, reader.column.grid.chunk_rows)
+            operands[part] = ReadOperand(ColumnReader.computed(info, counts, (reader,)), ())
+    used = set(_operands_of(term, operands))
+    for part in [part for part in operands if part not in used]:
+        del operands[part]
+
+
+def _calls_in(term: Term) -> Iterator[CallTerm]:
+    """The calls in a term, outside of predicates."""
+    if isinstance(term, CallTerm):
+        yield term
+        for part in term.arguments:
+            yield from _calls_in(part)
 
 
 def _reader(
@@ -250,7 +280,7 @@ def _reader(
 
 
 def _subject_readers(
-    predicate: Predicate, stored: StoredColumns, readers: Mapping[str, ColumnReader]
+    predicate: Predicate, stored: StoredColumns, readers: Mapping[str, ColumnReader], of_elements: ElementsReader
 ) -> dict[Subject, ColumnReader]:
     """The readers of what the leaves of a predicate test, each with a name of its own."""
     found: dict[Subject, ColumnReader] = {}
@@ -262,20 +292,22 @@ def _subject_readers(
             name = str(subject)
             while name in readers:
                 name = f"({name})"
-            found[subject] = computed_reader(term_of(subject), name, stored, readers)
+            found[subject] = computed_reader(term_of(subject), name, stored, readers, of_elements)
     return found
 
 
-def _operands_of(term: Term) -> Iterator[Term]:
-    """The columns and predicates that a term is computed from, from left to right."""
-    if isinstance(term, (ColumnTerm, TruthTerm)):
+def _operands_of(term: Term, known: Collection[Term] = ()) -> Iterator[Term]:
+    """The columns, predicates and known calls that a term is computed from, from left to right."""
+    if isinstance(term, (ColumnTerm, TruthTerm, ElementsTerm)) or term in known:
         yield term
     else:
         for part in term.parts:
-            yield from _operands_of(part)
+            yield from _operands_of(part, known)
 
 
-def _operand(part: Term, stored: StoredColumns, readers: Mapping[str, ColumnReader]) -> ReadOperand:
+def _operand(
+    part: Term, stored: StoredColumns, readers: Mapping[str, ColumnReader], of_elements: ElementsReader
+) -> ReadOperand:
     """The reader of a column or of a predicate."""
     if isinstance(part, ColumnTerm):
         name, fields = stored[part]
@@ -283,7 +315,7 @@ def _operand(part: Term, stored: StoredColumns, readers: Mapping[str, ColumnRead
     name = str(part)
     while name in readers:
         name = f"({name})"
-    return ReadOperand(computed_reader(part, name, stored, readers), ())
+    return ReadOperand(computed_reader(part, name, stored, readers, of_elements), ())
 
 
 def described_column(name: str, kind: pa.DataType, n_rows: int, chunk_rows: int) -> ColumnInfo:

@@ -46,7 +46,7 @@ def evaluate(term: Term, columns: Mapping[Term, pa.Array]) -> pa.Array:
 def _value(term: Term, columns: Mapping[Term, pa.Array]) -> ArrowValue:
     if isinstance(term, LiteralTerm):
         return _scalar(term.value, None)
-    if not isinstance(term, CallTerm):
+    if not isinstance(term, CallTerm) or term in columns:
         return columns[term]
     if term.function == "round" and len(term.arguments) == 2:
         digits = term.arguments[1]

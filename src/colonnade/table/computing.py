@@ -14,6 +14,7 @@ from colonnade.columns.read import ColumnReader
 from colonnade.edit.change import OpenTable, StreamedColumn, overwrite_rows
 from colonnade.errors import DataError, UsageError
 from colonnade.exchange.arrays import column_from
+from colonnade.lists.element_tests import elements_reader
 from colonnade.model import DEFAULT_CHUNK_ROWS
 from colonnade.predicate.columns import Expression
 from colonnade.predicate.tree import Predicate
@@ -39,7 +40,7 @@ def streamed_column(table: Table, name: str, expression: Expression | Predicate)
         readers = {
             column.name: ColumnReader(column, *opened.layout.open_column(opened.group, column)) for column in columns
         }
-        reader = computed_reader(term, name, stored, readers)
+        reader = computed_reader(term, name, stored, readers, elements_reader)
         for first in range(0, info.n_rows, DEFAULT_CHUNK_ROWS):
             yield reader.read(first, min(DEFAULT_CHUNK_ROWS, info.n_rows - first))
 

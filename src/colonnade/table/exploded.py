@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from colonnade.columns.arrow_types import is_list_type
 from colonnade.dataclass import dataclass, replace
 from colonnade.errors import ColumnNotFound, UsageError
 from colonnade.lists.element_rows import RowsOfElements, element_reader, repeated_reader
-from colonnade.lists.element_tests import is_list_type
 from colonnade.model import ColumnInfo, LibraryRead, TableInfo
 from colonnade.predicate.expressions import ColumnTerm, called
 from colonnade.table.rows import Query

@@ -128,8 +128,8 @@ class ReadableRows(Sealed):
             for name in names:
                 if not isinstance(name, str):
                     raise UsageError(
-                        f"columns are chosen by name, not by {name!r}; rows with [10:20] or .take([...]); what is "
-                        f"computed gets a name, as in select(speed=col('dx') / col('dt'))"
+                        f"columns are chosen by name, not by {_shown(name)}; rows with [10:20] or .take([...]); what "
+                        f"is computed gets a name, as in select(speed=col('dx') / col('dt'))"
                     )
                 fields |= query._checked_column(name)
             terms = {name: query._defined(name, value) for name, value in computed.items()}
@@ -879,12 +879,12 @@ class Query(ReadableRows):
 
         if not isinstance(leaf, Contains):
             return leaf
-        from colonnade.lists.element_tests import is_list_type, membership
+        from colonnade.columns.arrow_types import is_list_type
 
         try:
             if not is_list_type(self._subject_reader(leaf.column).kind):
                 return leaf
-            test = membership(leaf)
+            test = leaf.of_elements
             self._subject_reader(test.column)
         except PredicateError as error:
             error.part = leaf if isinstance(leaf.column, str) else error.part
@@ -974,8 +974,8 @@ class Query(ReadableRows):
         table, known = self._table, self._table.info.by_name
         if isinstance(subject, str) and subject in known:
             return table._reader(subject)
+        from colonnade.lists.element_tests import elements_reader
         from colonnade.predicate.expressions import term_of
-        from colonnade.predicate.tree import ElementsTerm
         from colonnade.query.computed import computed_reader, stored_columns_of
 
         if name is None:
@@ -985,11 +985,7 @@ class Query(ReadableRows):
         term = term_of(subject)
         stored = stored_columns_of(term, known, f"table {table.path}")
         readers = {column: table._reader(column) for column, _ in stored.values()}
-        if isinstance(term, ElementsTerm):
-            from colonnade.lists.element_tests import elements_reader
-
-            return elements_reader(term, name, stored, readers)
-        return computed_reader(term, name, stored, readers)
+        return computed_reader(term, name, stored, readers, elements_reader)
 
     def _column(self, name: str) -> ColumnInfo:
         return self._reader(name).column if name in self._computed else self._table._column(name)
@@ -1015,7 +1011,7 @@ class Query(ReadableRows):
         """What a computed column is computed from: columns of the table, whose types are checked."""
         from colonnade.predicate.columns import Expression
         from colonnade.predicate.parse import expression_with_positions, showing_position
-        from colonnade.predicate.tree import Predicate, TruthTerm
+        from colonnade.predicate.tree import Predicate, TruthTerm, with_leaves
 
         parsed, positions = expression_with_positions(value) if isinstance(value, str) else (value, None)
         if isinstance(parsed, Predicate):
@@ -1028,7 +1024,7 @@ class Query(ReadableRows):
         with showing_position(value if isinstance(value, str) else "", positions):
             term = parsed.term.with_definitions(self._computed)
             if isinstance(term, TruthTerm):
-                self._tested(term.predicate)  # its errors name the test
+                self._tested(with_leaves(term.predicate, self._of_lists))  # its errors name the test
             self._subject_reader(term, name)
         return term
 
@@ -1078,6 +1074,14 @@ def _part_inside(leaf: Leaf, part: object) -> object:
     inside = leaf.column.predicate.leaves()
     named = (tested for tested in inside if tested is part or term_of(tested.column) == part)
     return next(named, leaf if part is None else part)
+
+
+def _shown(item: object) -> str:
+    """What was given instead of a name, as it is written."""
+    from colonnade.predicate.columns import Expression
+    from colonnade.predicate.tree import Predicate
+
+    return str(item) if isinstance(item, (Expression, Predicate)) else repr(item)
 
 
 def rows_in(n_bytes: int, columns: Sequence[ColumnInfo]) -> int:

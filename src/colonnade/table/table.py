@@ -626,6 +626,8 @@ class Table(ChangeableRows, ArrangedColumns):
 
     def _column(self, name: str) -> ColumnInfo:
         known = self.info.by_name
+        if not isinstance(name, str):
+            raise UsageError(f"a column is named by a string, not by {name!r}", option="column")
         if name not in known:
             raise ColumnNotFound(name, f"table {self.path}", known)
         if not isinstance(known, ColumnsByName):

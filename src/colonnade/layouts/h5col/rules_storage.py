@@ -11,7 +11,7 @@ from colonnade.layouts.h5col.lists import is_plain_boolean
 from colonnade.layouts.h5col.raw import RawH5colTable
 from colonnade.layouts.raw_node import RawNode, stored_as
 from colonnade.model import Breach, ColumnInfo, StoredType
-from colonnade.nodes import Dataset, Node
+from colonnade.nodes import Node
 from colonnade.nodes.elements import is_shown_as_stored
 from colonnade.nodes.paths import join_path
 from colonnade.stored_dtypes import memory_dtype
@@ -159,14 +159,14 @@ def enums_have_a_missing_member(table: RawH5colTable) -> Iterator[Breach]:
 def ranges_leave_the_fill_out(table: RawH5colTable) -> Iterator[Breach]:
     """JM3: valid_min and valid_max are of the column's type, and the fill is outside of them."""
     for column, dataset in table.plain_columns():
-        bounds = [_bound(dataset, name) for name in (names.VALID_MIN, names.VALID_MAX)]
+        bounds = _bounds(dataset)
         path = table.path_of(column.name)
         for name, bound in zip((names.VALID_MIN, names.VALID_MAX), bounds, strict=True):
             if bound is not None and not _is_like(bound[0], column.type):
                 yield Breach("error", path, f"{name} is not of the column's type", str(bound[0]), str(column.type))
                 break
         else:
-            if column.fill is not None and column.type.kind in ("integer", "float") and _is_inside(column, bounds):
+            if column.fill is not None and _is_inside(column, bounds):
                 message = "the fill is in the valid range"
                 yield Breach("error", path, message, str(_number(column.type, column.fill)), "a fill outside of it")
 
@@ -174,7 +174,17 @@ def ranges_leave_the_fill_out(table: RawH5colTable) -> Iterator[Breach]:
 _Bound = tuple[StoredType, bytes]
 
 
-def _bound(dataset: Dataset, name: str) -> _Bound | None:
+def has_fill_in_range(column: ColumnInfo, dataset: Node) -> bool:
+    """Whether the valid range of a column, of its type, holds its fill."""
+    bounds = _bounds(dataset)
+    return all(bound is None or _is_like(bound[0], column.type) for bound in bounds) and _is_inside(column, bounds)
+
+
+def _bounds(dataset: Node) -> list[_Bound | None]:
+    return [_bound(dataset, name) for name in (names.VALID_MIN, names.VALID_MAX)]
+
+
+def _bound(dataset: Node, name: str) -> _Bound | None:
     stored, element = dataset.attribute_storage(name), dataset.attribute_element(name)
     return None if stored is None or element is None else (stored[0], element)
 
@@ -190,7 +200,7 @@ def _number(stored: StoredType, element: bytes) -> int | float:
 
 
 def _is_inside(column: ColumnInfo, bounds: list[_Bound | None]) -> bool:
-    if bounds == [None, None] or column.fill is None:
+    if bounds == [None, None] or column.fill is None or column.type.kind not in ("integer", "float"):
         return False
     fill = _number(column.type, column.fill)
     low, high = (None if bound is None else _number(column.type, bound[1]) for bound in bounds)

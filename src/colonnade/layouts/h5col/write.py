@@ -129,7 +129,7 @@ def _write_column_attributes(group: EditableGroup, column: WrittenColumn) -> Non
         target = _write_categories(group, column)
         writing.write_reference(column.dataset, names.CATEGORIES, target, has_standard_references(group))
     elif not is_list(column.kind):
-        _write_range(column)
+        _write_range(column.dataset, column.form.stored, column.form.fill)
 
 
 def _node(group: EditableGroup, column: WrittenColumn) -> EditableNode:
@@ -141,32 +141,40 @@ def _node(group: EditableGroup, column: WrittenColumn) -> EditableNode:
     return inner
 
 
-def _write_range(column: WrittenColumn) -> None:
-    """The valid range of numbers whose fill is not the recommended one: their domain without the fill (JM5)."""
-    stored, fill = column.form.stored, column.form.fill
+def write_range_again(dataset: EditableNode, stored: StoredType, fill: bytes | None) -> None:
+    """Write the valid range that suits another fill: the former one may leave out values, or hold the fill."""
+    for name in (names.VALID_MIN, names.VALID_MAX):
+        writing.delete_attribute(dataset, name)
+    _write_range(dataset, stored, fill)
+
+
+def _write_range(dataset: EditableNode, stored: StoredType, fill: bytes | None) -> None:
+    """The valid range of numbers whose fill is not the recommended one: their domain without the fill (JM5).
+
+    A fill between other values has none: any range would leave out values that the column holds or may be given.
+    """
     if fill is None or stored.kind not in ("integer", "float") or memory_dtype(stored).kind not in "iuf":
         return
     if fill == next(recommended_fills(stored), None):
         return
     bounds = _domain_without(stored, fill)
     for name, bound in zip((names.VALID_MIN, names.VALID_MAX), bounds or (), strict=False):
-        writing.write_element(column.dataset, name, stored, np.array(bound, dtype=memory_dtype(stored)).tobytes())
+        writing.write_element(dataset, name, stored, np.array(bound, dtype=memory_dtype(stored)).tobytes())
 
 
 def _domain_without(stored: StoredType, fill: bytes) -> tuple[float, float] | None:
-    """The bounds of a datatype that leave its fill out; None if it lies between other values."""
+    """The bounds of a datatype that leave out its fill and no other value; None if it lies between others."""
     dtype = memory_dtype(stored)
     value = np.frombuffer(fill, dtype=dtype)[0]
     if dtype.kind == "f":
-        if np.isnan(value):
-            return -np.inf, np.inf
-        lies_high = value > 0
-        edge = np.nextafter(value, dtype.type(0))
-        return (-np.inf, edge) if lies_high else (edge, np.inf)
+        if np.isinf(value):
+            edge = np.nextafter(value, dtype.type(0))
+            return (-np.inf, edge) if value > 0 else (edge, np.inf)
+        return (-np.inf, np.inf) if np.isnan(value) else None
     low, high = integer_bounds(stored)
-    if int(value) - low <= 300:
-        return int(value) + 1, high
-    return (low, int(value) - 1) if high - int(value) <= 300 else None
+    if value == low:
+        return low + 1, high
+    return (low, high - 1) if value == high else None
 
 
 def _write_categories(group: EditableGroup, column: WrittenColumn) -> EditableDataset:
@@ -241,6 +249,8 @@ def extend(group: EditableGroup, info: TableInfo, written: Sequence[WrittenColum
         if not is_list(column.kind) and column.arrow_type is not None and column.arrow_type != before.arrow_type:
             writing.write_text(column.dataset, names.ARROW_TYPE, column.arrow_type)
             holds = False
+        if column.replaced and not is_list(column.kind) and column.form.fill != before.fill:
+            write_range_again(column.dataset, column.form.stored, column.form.fill)
     replaced = [column.name for column in written if column.replaced]
     if replaced:
         relink(group, info, replaced)
