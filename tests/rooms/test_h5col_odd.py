@@ -244,13 +244,13 @@ def test_valid_ranges_leave_out_the_fill_and_nothing_else(
 ) -> None:
     path = tmp_path / "t.h5"
     options = {} if fill is None else {"v": cn.column(fill=fill)}
-    cn.write(path, {"v": pa.array(values, kind)}, "t", layout="h5col", columns=options)
+    cn.write(path, {"v": pa.array(values, pa.type_for_alias(kind))}, "t", layout="h5col", columns=options)
     assert valid_range(path) == bounds
 
 
 def test_valid_ranges_follow_the_fill(tmp_path: Path) -> None:
     path, april, july = (tmp_path / name for name in ("t.h5", "april.h5", "july.h5"))
-    cn.write(path, {"v": pa.array([1, None], "int8")}, "t", layout="h5col")
+    cn.write(path, {"v": pa.array([1, None], pa.int8())}, "t", layout="h5col")
     bounds = []
     for value in (-127, 4, -128):
         with cn.open(path, "r+") as file:
@@ -260,7 +260,7 @@ def test_valid_ranges_follow_the_fill(tmp_path: Path) -> None:
     assert cn.read(path, "t")["v"].to_pylist() == [1, None, -127, 4, -128]
     with cn.open(path, "r+") as file:
         file["t"].truncate(3)
-        file["t"].replace_column("v", pa.array([1, None, -127], "int8"))
+        file["t"].replace_column("v", pa.array([1, None, -127], pa.int8()))
         assert valid_range(path) == [-127, 127]
         file["t"].truncate(2)
     cn.convert(path, april, layout="hep001")

@@ -257,8 +257,8 @@ def _take_lengths(term: Term, operands: dict[Term, ReadOperand]) -> None:
             info = described_column(name, pa.int64(), reader.column.n_rows, reader.column.grid.chunk_rows)
             operands[part] = ReadOperand(ColumnReader.computed(info, counts, (reader,)), ())
     used = set(_operands_of(term, operands))
-    for part in [part for part in operands if part not in used]:
-        del operands[part]
+    for unused in [part for part in operands if part not in used]:
+        del operands[unused]
 
 
 def _calls_in(term: Term) -> Iterator[CallTerm]:
