@@ -390,7 +390,8 @@ def test_categories_of_polars_inside_lists_and_keys(path: Path, layout: str, str
         assert table.to_arrow().to_pydict() == {name: cells * 2 for name, cells in data.items()}
         table.truncate(3)
         table.upsert(frame[1:2].with_columns(l=frame["l"][:1]), on="k")
-        table.update("k", [0], frame["k"][1:2])
+        is_old = tuple(map(int, pl.__version__.split(".")[:2])) < (1, 34)  # Polars 1.3 gives the codes of such a Series
+        table.update("k", [0], frame["k"][1:2].to_list() if is_old else frame["k"][1:2])
         assert table["k"].to_arrow().to_pylist() == ["b", "b", None]
         assert table["l"].to_arrow().to_pylist() == [["a", "b"], ["a", "b"], []]
 
